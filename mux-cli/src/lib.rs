@@ -1,1 +1,3 @@
-//! mux-cli
+//! Runs commands on fleets of machines: the parts that the `mux` binary is made of.
+
+pub mod hub;
