@@ -1,1 +1,4 @@
 //! mux-ssh
+
+pub mod config;
+mod pattern;
