@@ -224,6 +224,13 @@ impl<'a> Draft<'a> {
         if let Some(pinned) = &self.pinned_hostname {
             return Ok(pinned.clone());
         }
+        if !is_host_name(&facts.host) {
+            let problem = Problem::InvalidHostName(facts.host.clone());
+            return Err(ConfigError {
+                origin: Origin::CommandLine,
+                problem,
+            });
+        }
         let (mut value, origin) = match self.host_name {
             Some((name, origin)) => (at(origin, expand::host_name(name, &facts.host))?, origin.clone()),
             None => (facts.host.clone(), Origin::CommandLine),
