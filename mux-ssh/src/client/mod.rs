@@ -46,6 +46,8 @@ pub struct Client {
     question: u32,
     /// The first error is the last.
     failed: Option<Error>,
+    /// The error was returned. Until then the link must not close, or it would close without one.
+    told: bool,
     /// The owner ended the connection.
     ended: bool,
     /// The latest time that was told: an error that a command of the owner caused is reported then.
@@ -69,6 +71,7 @@ impl Client {
             memory: None,
             question: 0,
             failed: None,
+            told: false,
             ended: false,
             now: None,
         }

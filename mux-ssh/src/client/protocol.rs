@@ -70,16 +70,13 @@ impl Protocol for Client {
     }
 
     fn poll_close(&self) -> Option<Close> {
-        self.is_over().then_some(Close::Both)
+        (self.ended || self.told).then_some(Close::Both)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if self.failed.is_some() {
+        if self.failed.is_some() || self.ended {
             // An error that a command of the owner caused is told as soon as someone asks.
-            return self.now;
-        }
-        if self.ended {
-            return None;
+            return self.now.filter(|_| self.failed.is_some() && !self.told);
         }
         let timers = [self.transport.poll_timeout(), self.session.keepalive.deadline()];
         timers.into_iter().flatten().min()
@@ -94,7 +91,10 @@ impl Client {
     fn start(&mut self, now: Instant) -> Result<(), Error> {
         self.now = Some(now);
         match &self.failed {
-            Some(error) => Err(error.clone()),
+            Some(error) => {
+                self.told = true;
+                Err(error.clone())
+            }
             None => Ok(()),
         }
     }
@@ -151,6 +151,7 @@ impl Client {
         }
         let error = self.session.end(error);
         self.fail(error.clone());
+        self.told = true;
         Err(error)
     }
 
