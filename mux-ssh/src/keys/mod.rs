@@ -2,4 +2,4 @@
 
 mod public;
 
-pub use public::{KeyBlobError, PublicKey};
+pub use public::{KeyBlobError, MAX_RSA_BITS, MIN_RSA_BITS, PublicKey};
