@@ -2,6 +2,7 @@
 //! turn it is to send. What the server says about them is in `incoming`.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use super::channel::{Channel, Command, State};
 use super::events::Events;
@@ -25,6 +26,14 @@ const MAX_REOPENED: u8 = 2;
 /// Replies that are remembered beyond the life of their channel. Only Paramiko's servers send them, within the same
 /// moment.
 const MAX_LATE_REPLIES: usize = 16;
+
+/// How often OPEN is repeated for a command when the server refuses it although no more sessions are open than it
+/// allowed before: OpenSSH counts a session until it has cleaned up behind it.
+const MAX_REFUSALS: u8 = 4;
+
+/// How long to wait before the first repetition; it doubles each time. Refused in the same write as the CLOSE before
+/// it, OPEN was granted after 200 ms.
+const REOPEN_DELAY: Duration = Duration::from_millis(50);
 
 /// What the login allows channels to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +59,10 @@ pub(crate) struct Channels {
     max_window: u32,
     /// Channels that were closed with a request unanswered, oldest first: the answer may come after CLOSE.
     late_replies: VecDeque<u32>,
+    /// A channel was opened on this connection before: sessions are allowed here.
+    confirmed: bool,
+    /// Nothing is opened before: the server has not yet freed what was closed.
+    held_until: Option<Instant>,
 }
 
 impl Channels {
@@ -64,6 +77,8 @@ impl Channels {
             limit: one_session.then_some(1),
             max_window: MAX_WINDOW,
             late_replies: VecDeque::new(),
+            confirmed: false,
+            held_until: None,
         }
     }
 
@@ -279,7 +294,7 @@ impl Channels {
 
     fn may_open(&self, permit: Permit) -> bool {
         match permit {
-            Permit::Everything => true,
+            Permit::Everything => self.held_until.is_none(),
             Permit::Gamble if self.first_opened => false,
             Permit::Gamble => match self.habits.first_channel {
                 FirstChannel::WithAuth | FirstChannel::OpenWithAuth => true,
@@ -360,13 +375,27 @@ impl Channels {
         });
     }
 
+    /// The server opened a channel.
+    pub(crate) fn confirmed(&mut self) {
+        self.confirmed = true;
+    }
+
     /// The server refused to open the channel. Returns whether this showed that it allows one session only.
-    pub(crate) fn refuse(&mut self, slot: u32, code: u32, text: String, events: &mut Events) -> bool {
+    pub(crate) fn refuse(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        refusal: ChannelFailure,
+        events: &mut Events,
+    ) -> bool {
         let open = self
             .iter()
             .filter(|channel| matches!(channel.state, State::Open { .. }))
             .count();
-        self.fail(slot, ChannelFailure::Refused { code, text }, events);
+        if self.confirmed && open < self.limit.unwrap_or(1) && self.reopen(now, slot) {
+            return false;
+        }
+        self.fail(slot, refusal, events);
         let was_spare = self
             .free(slot)
             .is_some_and(|channel| channel.command == Command::None);
@@ -378,6 +407,30 @@ impl Channels {
         // No session at all is open, and yet a spare is refused: this server wants none.
         self.spare_wanted &= !was_spare;
         false
+    }
+
+    /// Asks again, later. `false`: it was asked often enough, or there is no command that waits.
+    fn reopen(&mut self, now: Instant, slot: u32) -> bool {
+        let Some(channel) = self.slot(slot) else {
+            return false;
+        };
+        if channel.command != Command::Waiting || channel.refusals >= MAX_REFUSALS {
+            return false;
+        }
+        let delay = REOPEN_DELAY * (1 << channel.refusals);
+        channel.refusals += 1;
+        channel.revert();
+        self.held_until = now.checked_add(delay);
+        true
+    }
+
+    /// When a channel may be opened that waits for the server to be ready.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.held_until
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.held_until = self.held_until.filter(|&until| now < until);
     }
 
     /// The server closed the channel.

@@ -48,6 +48,7 @@ impl Protocol for Client {
         if self.ended {
             return Ok(());
         }
+        self.session.channels.handle_timeout(now);
         let result = self.transport.handle_timeout(now).and_then(|()| {
             let (busy, reading) = (self.session.is_busy(), self.wants_input());
             self.session.keepalive.handle_timeout(now, busy, reading)
@@ -78,7 +79,11 @@ impl Protocol for Client {
             // An error that a command of the owner caused is told as soon as someone asks.
             return self.now.filter(|_| self.failed.is_some() && !self.told);
         }
-        let timers = [self.transport.poll_timeout(), self.session.keepalive.deadline()];
+        let timers = [
+            self.transport.poll_timeout(),
+            self.session.keepalive.deadline(),
+            self.session.channels.deadline(),
+        ];
         timers.into_iter().flatten().min()
     }
 

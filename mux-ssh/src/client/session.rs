@@ -143,7 +143,7 @@ impl Session {
                 return Err(Violation::UnexpectedMessage(number).into());
             }
             Phase::Login(auth) => auth.handle(payload, &mut self.events)?,
-            Phase::Connection => return self.handle_connection(payload),
+            Phase::Connection => return self.handle_connection(now, payload),
         };
         match progress {
             Progress::Waits => Ok(Next::Nothing),
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    fn handle_connection(&mut self, payload: &Bytes) -> Result<Next, Error> {
+    fn handle_connection(&mut self, now: Instant, payload: &Bytes) -> Result<Next, Error> {
         let Self {
             channels,
             events,
@@ -166,6 +166,7 @@ impl Session {
             ..
         } = self;
         match (Connection {
+            now,
             channels,
             events,
             replies,
