@@ -113,7 +113,7 @@ impl Connection<'_> {
         let channel = self.opening(&mut reader)?;
         let (number, window, max_packet) = (reader.uint32()?, reader.uint32()?, reader.uint32()?);
         channel.confirm(number, window, max_packet)?;
-        self.channels.confirmed();
+        self.channels.opening.confirm();
         Ok(())
     }
 

@@ -48,7 +48,7 @@ impl Protocol for Client {
         if self.ended {
             return Ok(());
         }
-        self.session.channels.handle_timeout(now);
+        self.session.channels.opening.handle_timeout(now);
         let result = self.transport.handle_timeout(now).and_then(|()| {
             let (busy, reading) = (self.session.is_busy(), self.wants_input());
             self.session.keepalive.handle_timeout(now, busy, reading)
@@ -82,7 +82,7 @@ impl Protocol for Client {
         let timers = [
             self.transport.poll_timeout(),
             self.session.keepalive.deadline(),
-            self.session.channels.deadline(),
+            self.session.channels.opening.deadline(),
         ];
         timers.into_iter().flatten().min()
     }
