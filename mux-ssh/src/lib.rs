@@ -5,6 +5,9 @@
 
 pub mod algorithms;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod keys;
 pub mod message;
 pub mod transport;
