@@ -8,6 +8,9 @@ pub mod algorithms;
 pub mod client;
 pub mod config;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod keys;
 pub mod known_hosts;
 pub mod message;

@@ -9,6 +9,7 @@ use crate::wire::Writer;
 
 /// A shared secret as it enters the hashes: already encoded as `mpint` or `string`, which depends on the key
 /// exchange. Wiped when dropped.
+#[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct SharedSecret(Zeroizing<Vec<u8>>);
 
 impl SharedSecret {
@@ -24,6 +25,11 @@ impl SharedSecret {
         Self::encoded(|writer| {
             writer.string(bytes);
         })
+    }
+
+    #[cfg(test)]
+    pub(super) fn encoded_bytes(&self) -> &[u8] {
+        &self.0
     }
 
     fn encoded(write: impl FnOnce(&mut Writer<'_>)) -> Self {

@@ -14,6 +14,8 @@ mod derive;
 mod exchange;
 mod ext_info;
 mod frames;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod guess;
 mod host_key;
 mod ident;
