@@ -341,11 +341,6 @@ impl Auth {
         };
         let (name, blob) = (reader.string()?, reader.string()?);
         reader.finish()?;
-        let asked = self
-            .config
-            .identities
-            .get(identity)
-            .map(|identity| identity.key.blob());
         if name != algorithm.name().as_bytes() || blob != self.key(identity) {
             return Err(AuthViolation::OtherKey.into());
         }

@@ -91,8 +91,8 @@ impl Opening {
             Permit::Everything => self.held_until.is_none(),
             Permit::Gamble if self.started => false,
             Permit::Gamble => match self.habits.first_channel {
-                FirstChannel::WithAuth | FirstChannel::OpenWithAuth => true,
-                FirstChannel::PairAfterAuth | FirstChannel::AfterAuth => false,
+                FirstChannel::Gambled | FirstChannel::OpenAhead => true,
+                FirstChannel::PairLater | FirstChannel::StepByStep => false,
             },
         }
     }
