@@ -13,7 +13,7 @@ use super::host_key::HostKey;
 use super::kexinit::{self, KexInit, Negotiated, Side};
 use super::method::{self, Offer};
 use super::phase::{ClientHalf, Exchange, Keys, Phase};
-use super::{Incoming, Role, Sending, ServerMemory, Session, Transport, ext_info};
+use super::{Incoming, Role, ServerMemory, Session, Transport, ext_info};
 use crate::keys::PublicKey;
 use crate::message::{KEX_ECDH_INIT, KEX_ECDH_REPLY, KEXINIT, NEWKEYS};
 use crate::wire::Reader;
@@ -69,9 +69,6 @@ impl Transport {
             Some(guess) => Some((guess, self.offer_half(guess.kex)?)),
             None => None,
         };
-        if self.sending == Sending::Open {
-            self.sending = Sending::Exchange;
-        }
         self.exchange = Some(Box::new(Exchange {
             our_kexinit,
             their_kexinit: None,

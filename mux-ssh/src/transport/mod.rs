@@ -137,7 +137,7 @@ enum Role {
 enum Sending {
     /// Nothing has left yet.
     Unstarted,
-    /// Key exchange: control frames only.
+    /// Our KEXINIT has left and our NEWKEYS has not: control frames only.
     Exchange,
     /// Everything.
     Open,
@@ -188,6 +188,13 @@ impl Transport {
     }
 
     /// A server, ready to send its first flight.
+    #[cfg_attr(
+        not(any(test, feature = "server")),
+        expect(
+            dead_code,
+            reason = "one state machine serves both roles; a client alone starts no server"
+        )
+    )]
     pub(crate) fn server(config: ServerTransportConfig) -> Self {
         let mut offer = config.algorithms;
         let has = |key_type| {
@@ -358,7 +365,9 @@ impl Transport {
     }
 
     fn rekey_due(&self, now: Instant) -> bool {
-        self.exchange.is_none() && (self.is_used_up() || self.rekey_at.is_some_and(|due| now >= due))
+        // Until our own NEWKEYS has left, what was counted belongs to the keys that it ends.
+        let settled = self.exchange.is_none() && self.sending == Sending::Open;
+        settled && (self.is_used_up() || self.rekey_at.is_some_and(|due| now >= due))
     }
 
     /// The keys have carried as much as they may.

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use mux_proto::SendQueue;
 
 use super::{Sending, Transport};
-use crate::message::{self, NEWKEYS};
+use crate::message::{self, KEXINIT, NEWKEYS};
 use crate::wire::Writer;
 
 impl Transport {
@@ -117,12 +117,15 @@ impl Transport {
 
     fn flush_control(&mut self, out: &mut SendQueue) {
         while let Some(frame) = self.control.front() {
-            let new_keys = frame.first() == Some(&NEWKEYS);
+            let number = frame.first().copied();
             self.outbound.seal(out.tail(), |packet| {
                 packet.raw(frame);
             });
             self.control.pop();
-            if let Some(sealer) = self.next_sealer.take_if(|_| new_keys) {
+            if number == Some(KEXINIT) {
+                self.sending = Sending::Exchange;
+            }
+            if let Some(sealer) = self.next_sealer.take_if(|_| number == Some(NEWKEYS)) {
                 self.outbound.rekey(sealer, self.peer.strict);
                 self.sending = Sending::Open;
             }
