@@ -60,6 +60,7 @@ impl Frames {
     }
 
     /// Bytes that wait.
+    #[cfg(any(test, feature = "server"))]
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
