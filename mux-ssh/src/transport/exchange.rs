@@ -13,7 +13,7 @@ use super::host_key::HostKey;
 use super::kexinit::{self, KexInit, Negotiated, Side};
 use super::method::{self, Offer};
 use super::phase::{ClientHalf, Exchange, Keys, Phase};
-use super::{Incoming, Role, Sending, ServerMemory, Session, Transport, ext_info};
+use super::{Incoming, Role, ServerMemory, Session, Transport, ext_info};
 use crate::keys::PublicKey;
 use crate::message::{KEX_ECDH_INIT, KEX_ECDH_REPLY, KEXINIT, NEWKEYS};
 use crate::wire::Reader;
@@ -69,9 +69,6 @@ impl Transport {
             Some(guess) => Some((guess, self.offer_half(guess.kex)?)),
             None => None,
         };
-        if self.sending == Sending::Open {
-            self.sending = Sending::Exchange;
-        }
         self.exchange = Some(Box::new(Exchange {
             our_kexinit,
             their_kexinit: None,
@@ -138,6 +135,7 @@ impl Transport {
         };
         self.inbound.rekey(opener, self.peer.strict);
         self.rekey_at = now.checked_add(self.rekey.time);
+        self.peer.unknown = 0;
         let first = !mem::replace(&mut self.peer.keyed, true);
         Ok(Some(Incoming::NewKeys { first }))
     }
@@ -169,8 +167,8 @@ impl Transport {
         if let (Side::Server, Some(ident)) = (peer_side, &self.peer.ident) {
             self.peer.learned = Some(Box::new(ServerMemory {
                 ident: ident.stable(),
-                first_kex: theirs.kex.first().unwrap_or_default().to_owned(),
-                first_host_key: theirs.host_keys.first().unwrap_or_default().to_owned(),
+                first_kex: kexinit::first_name(theirs.kex),
+                first_host_key: kexinit::first_name(theirs.host_keys),
                 post_quantum: theirs.has_post_quantum(&self.offer.kex),
                 one_session: false,
                 none_first: false,

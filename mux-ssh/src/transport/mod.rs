@@ -137,7 +137,7 @@ enum Role {
 enum Sending {
     /// Nothing has left yet.
     Unstarted,
-    /// Key exchange: control frames only.
+    /// Our KEXINIT has left and our NEWKEYS has not: control frames only.
     Exchange,
     /// Everything.
     Open,
@@ -188,6 +188,13 @@ impl Transport {
     }
 
     /// A server, ready to send its first flight.
+    #[cfg_attr(
+        not(any(test, feature = "server")),
+        expect(
+            dead_code,
+            reason = "one state machine serves both roles; a client alone starts no server"
+        )
+    )]
     pub(crate) fn server(config: ServerTransportConfig) -> Self {
         let mut offer = config.algorithms;
         let has = |key_type| {
@@ -299,11 +306,6 @@ impl Transport {
         }
     }
 
-    /// Whether a key exchange is under way, the first one included.
-    pub(crate) fn is_rekeying(&self) -> bool {
-        self.exchange.is_some() || self.sending != Sending::Open
-    }
-
     /// The hash of the first exchange; set when the host key is asked about.
     pub(crate) fn session_id(&self) -> Option<&Bytes> {
         self.session.as_ref().map(|session| &session.id)
@@ -322,16 +324,6 @@ impl Transport {
     /// The peer's identification, once it was read.
     pub(crate) fn peer_ident(&self) -> Option<&Ident> {
         self.peer.ident.as_ref()
-    }
-
-    /// Whether strict key exchange is in force; known from the peer's KEXINIT on.
-    pub(crate) fn is_strict(&self) -> bool {
-        self.peer.strict
-    }
-
-    /// Whether the peer takes EXT_INFO; known from the peer's KEXINIT on.
-    pub(crate) fn peer_takes_ext_info(&self) -> bool {
-        self.peer.takes_ext_info
     }
 
     /// What is worth remembering about this server, once its KEXINIT was read. `one_session` is for others to fill
@@ -358,7 +350,9 @@ impl Transport {
     }
 
     fn rekey_due(&self, now: Instant) -> bool {
-        self.exchange.is_none() && (self.is_used_up() || self.rekey_at.is_some_and(|due| now >= due))
+        // Until our own NEWKEYS has left, what was counted belongs to the keys that it ends.
+        let settled = self.exchange.is_none() && self.sending == Sending::Open;
+        settled && (self.is_used_up() || self.rekey_at.is_some_and(|due| now >= due))
     }
 
     /// The keys have carried as much as they may.

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use mux_proto::SendQueue;
 
 use super::{Sending, Transport};
-use crate::message::{self, NEWKEYS};
+use crate::message::{self, KEXINIT, NEWKEYS};
 use crate::wire::Writer;
 
 impl Transport {
@@ -72,7 +72,8 @@ impl Transport {
             && !self.is_used_up()
     }
 
-    /// Bytes of packets that are queued and not yet encrypted.
+    /// Bytes of packets that are queued and not yet encrypted. A client writes its packets when there is room instead.
+    #[cfg(any(test, feature = "server"))]
     pub(crate) fn queued(&self) -> usize {
         self.control.len() + self.services.len()
     }
@@ -117,12 +118,15 @@ impl Transport {
 
     fn flush_control(&mut self, out: &mut SendQueue) {
         while let Some(frame) = self.control.front() {
-            let new_keys = frame.first() == Some(&NEWKEYS);
+            let number = frame.first().copied();
             self.outbound.seal(out.tail(), |packet| {
                 packet.raw(frame);
             });
             self.control.pop();
-            if let Some(sealer) = self.next_sealer.take_if(|_| new_keys) {
+            if number == Some(KEXINIT) {
+                self.sending = Sending::Exchange;
+            }
+            if let Some(sealer) = self.next_sealer.take_if(|_| number == Some(NEWKEYS)) {
                 self.outbound.rekey(sealer, self.peer.strict);
                 self.sending = Sending::Open;
             }

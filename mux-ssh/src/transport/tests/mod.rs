@@ -6,10 +6,12 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::cast_possible_truncation,
-    clippy::wildcard_enum_match_arm,
     reason = "a test fails by panicking, and knows its numbers"
 )]
 
 mod exchange;
+mod guess;
+mod hostile;
 mod packets;
 mod pair;
+mod rekey;
