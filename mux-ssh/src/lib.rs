@@ -7,6 +7,8 @@ pub mod algorithms;
 mod error;
 pub mod keys;
 pub mod message;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod transport;
 pub mod wire;
 

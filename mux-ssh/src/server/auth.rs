@@ -4,7 +4,7 @@
 use super::config::Authorized;
 use crate::Violation;
 use crate::algorithms::SignatureAlgorithm;
-use crate::keys::public::PublicKey;
+use crate::keys::PublicKey;
 use crate::message;
 use crate::wire::{Reader, Writer};
 
@@ -26,6 +26,7 @@ pub(super) enum Answer {
 /// What has been decided so far on one connection.
 #[derive(Debug, Default)]
 pub(super) struct Auth {
+    answered: bool,
     failures: u32,
     success: bool,
 }
@@ -36,9 +37,9 @@ impl Auth {
         self.success
     }
 
-    /// Whether anything was refused.
-    pub(super) fn has_refused(&self) -> bool {
-        self.failures > 0
+    /// Whether a request was answered before.
+    pub(super) fn has_answered(&self) -> bool {
+        self.answered
     }
 
     /// Answers the `SSH_MSG_USERAUTH_REQUEST` in `payload`.
@@ -53,6 +54,7 @@ impl Auth {
             return Ok(Answer::Silence);
         }
         let request = Request::parse(payload)?;
+        self.answered = true;
         let answer = match request.decide(session, authorized) {
             Decision::Accept => {
                 self.success = true;
@@ -142,4 +144,9 @@ pub(super) fn write_failure(out: &mut Writer<'_>) {
 /// `SSH_MSG_USERAUTH_PK_OK`.
 pub(super) fn write_pk_ok(out: &mut Writer<'_>, algorithm: &str, key: &[u8]) {
     out.byte(message::USERAUTH_PK_OK).string(algorithm).string(key);
+}
+
+/// `SSH_MSG_USERAUTH_BANNER`.
+pub(super) fn write_banner(out: &mut Writer<'_>, text: &str) {
+    out.byte(message::USERAUTH_BANNER).string(text).string("");
 }

@@ -1,9 +1,11 @@
 //! What a server is told before it starts. Plain values; shared by all connections of a process, so that 10,000 of
 //! them hold one copy.
 
-use crate::keys::private::PrivateKey;
-use crate::keys::public::PublicKey;
-use crate::transport::RekeyLimits;
+use std::sync::Arc;
+
+use crate::algorithms::Algorithms;
+use crate::keys::PublicKey;
+use crate::transport::{GuessRule, HostKey, OUR_IDENT, RekeyLimits, ServerTransportConfig};
 
 /// Everything that connections of one server have in common.
 #[derive(Debug)]
@@ -11,10 +13,14 @@ pub struct ServerConfig {
     /// The identification line without its line end. Another implementation's name here makes clients treat the
     /// server as that implementation.
     pub ident: String,
-    /// What to sign key exchanges with, most preferred type first.
-    pub host_keys: Vec<PrivateKey>,
-    /// Misbehaviour: host keys of every key exchange but the first.
-    pub rekey_host_keys: Option<Vec<PrivateKey>>,
+    /// What is offered; host key algorithms without a key are left out.
+    pub algorithms: Algorithms,
+    /// What to sign key exchanges with.
+    pub host_keys: Arc<[HostKey]>,
+    /// Misbehaviour: the host keys of every key exchange but the first.
+    pub rekey_host_keys: Option<Arc<[HostKey]>>,
+    /// How a client's guess is judged.
+    pub guess_rule: GuessRule,
     /// Who may log in.
     pub authorized: Authorized,
     /// Shown before the answer to the first authentication request.
@@ -73,16 +79,28 @@ impl Authorized {
 impl ServerConfig {
     /// A server with this host key that lets `authorized` in and is like OpenSSH in everything else but its name.
     #[must_use]
-    pub fn new(host_key: PrivateKey, authorized: Authorized) -> Self {
+    pub fn new(host_key: HostKey, authorized: Authorized) -> Self {
         Self {
-            ident: crate::transport::OWN_IDENT.to_owned(),
-            host_keys: vec![host_key],
+            ident: OUR_IDENT.to_owned(),
+            algorithms: Algorithms::default(),
+            host_keys: Arc::from([host_key]),
             rekey_host_keys: None,
+            guess_rule: GuessRule::Rfc,
             authorized,
             banner: None,
             max_auth_tries: 6,
             sessions: SessionLimits::default(),
             rekey: RekeyLimits::default(),
+        }
+    }
+
+    pub(super) fn transport(&self) -> ServerTransportConfig {
+        ServerTransportConfig {
+            algorithms: self.algorithms.clone(),
+            host_keys: Arc::clone(&self.host_keys),
+            ident: self.ident.clone(),
+            guess_rule: self.guess_rule,
+            rekey: self.rekey,
         }
     }
 }
