@@ -72,8 +72,14 @@ impl SendQueue {
     /// Fills `slices` from the front of the queue and returns how many were filled.
     pub fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let waiting = self.segments.iter().map(|segment| &segment[..]);
-        let chunks = waiting.chain(std::iter::once(&self.tail[..])).filter(|chunk| !chunk.is_empty());
-        slices.iter_mut().zip(chunks).map(|(slice, chunk)| *slice = IoSlice::new(chunk)).count()
+        let chunks = waiting
+            .chain(std::iter::once(&self.tail[..]))
+            .filter(|chunk| !chunk.is_empty());
+        slices
+            .iter_mut()
+            .zip(chunks)
+            .map(|(slice, chunk)| *slice = IoSlice::new(chunk))
+            .count()
     }
 
     /// Drops the first `count` bytes, which were written.
@@ -107,7 +113,9 @@ impl SendQueue {
             }
             return taken;
         }
-        let Some(front) = self.segments.front_mut() else { return Bytes::new() };
+        let Some(front) = self.segments.front_mut() else {
+            return Bytes::new();
+        };
         let taken = front.split_to(max.min(front.len()));
         self.queued -= taken.len();
         if front.is_empty() {
