@@ -7,6 +7,7 @@
 
 mod auth;
 mod config;
+pub mod key_file;
 mod plan;
 mod requests;
 mod sessions;
