@@ -8,7 +8,7 @@ use crate::keys::PublicKey;
 use crate::transport::{GuessRule, HostKey, OUR_IDENT, RekeyLimits, ServerTransportConfig};
 
 /// Everything that connections of one server have in common.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The identification line without its line end. Another implementation's name here makes clients treat the
     /// server as that implementation.
@@ -54,7 +54,7 @@ impl Default for SessionLimits {
 }
 
 /// Who may log in, as whom ever.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Authorized {
     /// Everyone who can sign with the key that they show.
     AnyKey,
