@@ -13,7 +13,7 @@ const MAX_UNDERWAY: usize = 4 * 1024 * 1024;
 
 /// A protocol at a distance.
 #[derive(Debug)]
-pub struct Delay<P: Protocol> {
+pub(crate) struct Delay<P: Protocol> {
     inner: P,
     one_way: Duration,
     opens: Instant,
@@ -35,7 +35,7 @@ where
     P::Error: Clone,
 {
     /// Puts `inner` at a distance of `round_trip`, on a connection that was accepted `now`.
-    pub fn new(inner: P, round_trip: Duration, now: Instant) -> Self {
+    pub(crate) fn new(inner: P, round_trip: Duration, now: Instant) -> Self {
         Self {
             inner,
             one_way: round_trip / 2,
@@ -53,7 +53,7 @@ where
     }
 
     /// The protocol itself.
-    pub fn inner(&mut self) -> &mut P {
+    pub(crate) fn inner(&mut self) -> &mut P {
         &mut self.inner
     }
 
@@ -154,7 +154,11 @@ where
         if now >= self.opens + self.one_way || self.failed.is_some() {
             self.inner.poll_transmit(now, &mut self.leaving);
         }
-        let due = if self.failed.is_some() { now } else { now + self.one_way };
+        let due = if self.failed.is_some() {
+            now
+        } else {
+            now + self.one_way
+        };
         while !self.leaving.is_empty() {
             self.outbound.push_back((due, self.leaving.take(usize::MAX)));
         }
@@ -167,7 +171,9 @@ where
     }
 
     fn poll_close(&self) -> Option<Close> {
-        self.inner.poll_close().filter(|_| self.outbound.is_empty() && self.leaving.is_empty())
+        self.inner
+            .poll_close()
+            .filter(|_| self.outbound.is_empty() && self.leaving.is_empty())
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -177,10 +183,17 @@ where
         let opening = self.opens + self.one_way;
         let opening = (self.now < opening).then_some(opening);
         let inner = self.inner.poll_timeout();
-        [inbound, outbound, retry, opening, self.eof_due.filter(|_| inbound.is_none() && !self.stalled), inner]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            inbound,
+            outbound,
+            retry,
+            opening,
+            self.eof_due.filter(|_| inbound.is_none() && !self.stalled),
+            inner,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     fn poll_event(&mut self) -> Option<P::Event> {

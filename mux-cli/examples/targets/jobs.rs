@@ -2,34 +2,36 @@
 //! the bytes on the wire are the server's business.
 
 use std::collections::HashMap;
-use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mux_core::{Child, Driver, Key};
-use mux_proto::{Raw, RawEvent};
+use mux_core::{Driver, Key};
+use mux_proto::RawEvent;
 use mux_ssh::server::{Event, Exit, Output, Server, SessionId};
 
 use crate::builtin::{self, Builtin};
 use crate::options::Reply;
+use crate::process::{self, Process};
 use crate::wire::Wire;
 
 /// A command's place: its connection and its channel there.
-pub type Place = (Key, SessionId);
+pub(crate) type Place = (Key, SessionId);
 
 /// How soon a child is asked again whether it has taken its input. A pipe says nothing when it drains.
 const STDIN_RETRY: Duration = Duration::from_millis(5);
 /// Input that may wait for a child before the client has to wait.
 const STDIN_WAITING: usize = 64 * 1024;
-/// Lines of `y`, sliced and never copied.
-static YES: [u8; 32 * 1024] = yes();
+/// Bytes of output that are made once and sliced for whoever wants output in bulk.
+const BULK: usize = 32 * 1024;
 
 /// All commands that run.
 #[derive(Debug)]
-pub struct Jobs {
+pub(crate) struct Jobs {
     reply: Reply,
+    /// Lines of `y`.
+    bulk: Bytes,
     jobs: HashMap<Place, Job>,
     /// Variables that came ahead of their command.
     env: HashMap<Place, Vec<(Bytes, Bytes)>>,
@@ -45,32 +47,27 @@ enum Job {
     Process(Box<Process>),
 }
 
-#[derive(Debug)]
-struct Process {
-    child: Child,
-    stdout: Flow,
-    stderr: Flow,
-    stdin: usize,
-    stdin_ended: bool,
-    status: Option<ExitStatus>,
-}
-
-/// One stream of a child.
-#[derive(Debug, Default)]
-struct Flow {
-    /// Handed to the server beyond what the client takes, and not given back to the pipe.
-    owed: usize,
-    ended: bool,
-}
-
 impl Jobs {
     /// No commands yet.
-    pub fn new(reply: Reply) -> Self {
-        Self { reply, jobs: HashMap::new(), env: HashMap::new(), places: HashMap::new() }
+    pub(crate) fn new(reply: Reply) -> Self {
+        Self {
+            reply,
+            bulk: Bytes::from(b"y\n".repeat(BULK / 2)),
+            jobs: HashMap::new(),
+            env: HashMap::new(),
+            places: HashMap::new(),
+        }
     }
 
     /// A client said something about a channel, on the target of this name.
-    pub fn handle_ssh(&mut self, driver: &mut Driver<Wire>, now: Instant, key: Key, name: &str, event: Event) {
+    pub(crate) fn handle_ssh(
+        &mut self,
+        driver: &mut Driver<Wire>,
+        now: Instant,
+        key: Key,
+        name: &str,
+        event: Event,
+    ) {
         match event {
             Event::Authenticated { .. } | Event::Disconnected { .. } => {}
             Event::Env { session, name, value } => {
@@ -86,8 +83,13 @@ impl Jobs {
     }
 
     /// The connection is gone, and with it everything that ran for it.
-    pub fn connection_closed(&mut self, driver: &mut Driver<Wire>, key: Key) {
-        let gone: Vec<Place> = self.jobs.keys().filter(|(connection, _)| *connection == key).copied().collect();
+    pub(crate) fn connection_closed(&mut self, driver: &mut Driver<Wire>, key: Key) {
+        let gone: Vec<Place> = self
+            .jobs
+            .keys()
+            .filter(|(connection, _)| *connection == key)
+            .copied()
+            .collect();
         for place in gone {
             self.stop(driver, place);
         }
@@ -95,16 +97,22 @@ impl Jobs {
     }
 
     /// Something came out of a child.
-    pub fn handle_plain(&mut self, driver: &mut Driver<Wire>, key: Key, event: RawEvent) {
-        let Some(&place) = self.places.get(&key) else { return };
-        let Some(Job::Process(process)) = self.jobs.get_mut(&place) else { return };
+    pub(crate) fn handle_plain(&mut self, driver: &mut Driver<Wire>, key: Key, event: RawEvent) {
+        let Some(&place) = self.places.get(&key) else {
+            return;
+        };
+        let Some(Job::Process(process)) = self.jobs.get_mut(&place) else {
+            return;
+        };
         let (output, flow) = process.flow(key);
         let RawEvent::Data(data) = event else {
             flow.ended = true;
             return self.finish(driver, place);
         };
         let len = data.len();
-        let Some(server) = server(driver, place.0) else { return };
+        let Some(server) = server(driver, place.0) else {
+            return;
+        };
         match output {
             Output::Stdout => server.stdout(place.1, data),
             Output::Stderr => server.stderr(place.1, data),
@@ -117,8 +125,10 @@ impl Jobs {
     }
 
     /// A link to a child is gone: it says no more.
-    pub fn plain_closed(&mut self, driver: &mut Driver<Wire>, key: Key) {
-        let Some(place) = self.places.remove(&key) else { return };
+    pub(crate) fn plain_closed(&mut self, driver: &mut Driver<Wire>, key: Key) {
+        let Some(place) = self.places.remove(&key) else {
+            return;
+        };
         if let Some(Job::Process(process)) = self.jobs.get_mut(&place) {
             process.flow(key).1.ended = true;
             self.finish(driver, place);
@@ -126,8 +136,10 @@ impl Jobs {
     }
 
     /// A child ended.
-    pub fn exited(&mut self, driver: &mut Driver<Wire>, key: Key, status: Option<ExitStatus>) {
-        let Some(place) = self.places.remove(&key) else { return };
+    pub(crate) fn exited(&mut self, driver: &mut Driver<Wire>, key: Key, status: Option<ExitStatus>) {
+        let Some(place) = self.places.remove(&key) else {
+            return;
+        };
         if let Some(Job::Process(process)) = self.jobs.get_mut(&place) {
             // Collected by someone else: nothing is known, so say failure.
             process.status = Some(status.unwrap_or_else(|| ExitStatus::from_raw(255 << 8)));
@@ -136,8 +148,10 @@ impl Jobs {
     }
 
     /// A timer of ours came due.
-    pub fn timer(&mut self, driver: &mut Driver<Wire>, now: Instant, key: Key) {
-        let Some(place) = self.places.remove(&key) else { return };
+    pub(crate) fn timer(&mut self, driver: &mut Driver<Wire>, now: Instant, key: Key) {
+        let Some(place) = self.places.remove(&key) else {
+            return;
+        };
         match self.jobs.get(&place) {
             Some(Job::Sleep { .. }) => self.answer(driver, place, Bytes::new(), 0),
             Some(Job::Process(_)) => self.drain_stdin(driver, now, place),
@@ -149,11 +163,13 @@ impl Jobs {
         let env = self.env.remove(&place).unwrap_or_default();
         match self.reply {
             Reply::Builtin => self.start_builtin(driver, now, place, builtin::parse(command, name)),
-            Reply::Shell => match spawn(driver, command, &env) {
+            Reply::Shell => match process::spawn(driver, command, &env) {
                 Ok(child) => {
                     let keys = [Some(child.process), Some(child.stdio), child.stderr];
-                    self.places.extend(keys.into_iter().flatten().map(|key| (key, place)));
-                    self.jobs.insert(place, Job::Process(Box::new(Process::new(child))));
+                    self.places
+                        .extend(keys.into_iter().flatten().map(|key| (key, place)));
+                    self.jobs
+                        .insert(place, Job::Process(Box::new(Process::new(child))));
                 }
                 Err(error) => {
                     let text = Bytes::from(format!("targets: {error}\n"));
@@ -231,11 +247,16 @@ impl Jobs {
 
     /// Lets the client send more input, unless the child has yet to take what came.
     fn drain_stdin(&mut self, driver: &mut Driver<Wire>, now: Instant, place: Place) {
-        let Some(Job::Process(process)) = self.jobs.get_mut(&place) else { return };
+        let Some(Job::Process(process)) = self.jobs.get_mut(&place) else {
+            return;
+        };
         if process.stdin == 0 || process.stdin_ended {
             return;
         }
-        let unsent = driver.protocol(process.child.stdio).and_then(Wire::as_plain).map_or(0, |raw| raw.unsent());
+        let unsent = driver
+            .protocol(process.child.stdio)
+            .and_then(Wire::as_plain)
+            .map_or(0, |raw| raw.unsent());
         if unsent > STDIN_WAITING {
             let timer = driver.timer(now + STDIN_RETRY);
             self.places.insert(timer, place);
@@ -249,10 +270,12 @@ impl Jobs {
 
     /// The client takes more: whoever waited goes on.
     fn room(&mut self, driver: &mut Driver<Wire>, place: Place) {
-        let Some(server) = server(driver, place.0) else { return };
+        let Some(server) = server(driver, place.0) else {
+            return;
+        };
         match self.jobs.get_mut(&place) {
             Some(Job::Bulk { left }) => {
-                if send_bulk(server, place.1, left) {
+                if send_bulk(server, place.1, &self.bulk, left) {
                     self.answer(driver, place, Bytes::new(), 0);
                 }
             }
@@ -271,12 +294,16 @@ impl Jobs {
     fn signal(&mut self, driver: &mut Driver<Wire>, place: Place, name: &str) {
         match self.jobs.get(&place) {
             Some(Job::Process(process)) => {
-                if let Some((number, _)) = SIGNALS.iter().find(|(_, known)| *known == name) {
-                    kill(driver, process, *number);
+                if let Some((number, _)) = process::SIGNALS.iter().find(|(_, known)| *known == name) {
+                    process::kill(driver, process, *number);
                 }
             }
             Some(Job::Bulk { .. } | Job::Sleep { .. } | Job::Cat) => {
-                let exit = Exit::Signal { name: name.to_owned(), core_dumped: false, message: String::new() };
+                let exit = Exit::Signal {
+                    name: name.to_owned(),
+                    core_dumped: false,
+                    message: String::new(),
+                };
                 self.stop(driver, place);
                 self.end(driver, place, exit);
             }
@@ -293,8 +320,11 @@ impl Jobs {
                 driver.cancel_timer(timer);
             }
             Some(Job::Process(process)) => {
-                kill(driver, &process, 1);
-                for key in [Some(process.child.stdio), process.child.stderr].into_iter().flatten() {
+                process::kill(driver, &process, 1);
+                for key in [Some(process.child.stdio), process.child.stderr]
+                    .into_iter()
+                    .flatten()
+                {
                     self.places.remove(&key);
                     driver.abort(key);
                 }
@@ -305,15 +335,22 @@ impl Jobs {
 
     /// Reports the end of a child once its streams have ended too.
     fn finish(&mut self, driver: &mut Driver<Wire>, place: Place) {
-        let Some(Job::Process(process)) = self.jobs.get(&place) else { return };
+        let Some(Job::Process(process)) = self.jobs.get(&place) else {
+            return;
+        };
         let ended = process.stdout.ended && process.stderr.ended;
-        let Some(status) = process.status.filter(|_| ended) else { return };
-        for key in [Some(process.child.stdio), process.child.stderr].into_iter().flatten() {
+        let Some(status) = process.status.filter(|_| ended) else {
+            return;
+        };
+        for key in [Some(process.child.stdio), process.child.stderr]
+            .into_iter()
+            .flatten()
+        {
             self.places.remove(&key);
             driver.abort(key);
         }
         self.jobs.remove(&place);
-        self.end(driver, place, exit_of(status));
+        self.end(driver, place, process::exit_of(status));
     }
 
     fn end(&mut self, driver: &mut Driver<Wire>, place: Place, exit: Exit) {
@@ -325,98 +362,19 @@ impl Jobs {
     }
 }
 
-impl Process {
-    fn new(child: Child) -> Self {
-        Self {
-            child,
-            stdout: Flow::default(),
-            stderr: Flow { owed: 0, ended: child.stderr.is_none() },
-            stdin: 0,
-            stdin_ended: false,
-            status: None,
-        }
-    }
-
-    fn flow(&mut self, key: Key) -> (Output, &mut Flow) {
-        if key == self.child.stdio { (Output::Stdout, &mut self.stdout) } else { (Output::Stderr, &mut self.stderr) }
-    }
-}
-
-impl Flow {
-    fn give_back(&mut self, driver: &mut Driver<Wire>, key: Key) {
-        let owed = std::mem::take(&mut self.owed);
-        if let Some(raw) = driver.protocol(key).and_then(Wire::as_plain).filter(|_| owed > 0) {
-            raw.consume(owed);
-        }
-    }
-}
-
 fn server(driver: &mut Driver<Wire>, key: Key) -> Option<&mut Server> {
     driver.protocol(key).and_then(Wire::as_server)
 }
 
 /// Sends as much as the client takes; whether that was all.
-fn send_bulk(server: &mut Server, session: SessionId, left: &mut Option<u64>) -> bool {
+fn send_bulk(server: &mut Server, session: SessionId, bulk: &Bytes, left: &mut Option<u64>) -> bool {
     loop {
         let wanted = left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-        let len = server.room(session).min(YES.len()).min(wanted);
+        let len = server.room(session).min(bulk.len()).min(wanted);
         if len == 0 {
             return wanted == 0;
         }
-        server.stdout(session, Bytes::from_static(&YES).slice(..len));
+        server.stdout(session, bulk.slice(..len));
         *left = left.map(|left| left - len as u64);
     }
-}
-
-fn spawn(driver: &mut Driver<Wire>, command: &[u8], env: &[(Bytes, Bytes)]) -> io::Result<Child> {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-    let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(OsStr::from_bytes(command)).process_group(0).stderr(Stdio::piped());
-    shell.envs(env.iter().map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))));
-    driver.child(shell, Wire::Plain(Raw::new()), Some(Wire::Plain(Raw::new())))
-}
-
-fn kill(driver: &mut Driver<Wire>, process: &Process, signal: i32) {
-    if process.status.is_none()
-        && let Err(error) = driver.kill(process.child.process, signal, true)
-    {
-        log::debug!("kill {}: {error}", process.child.pid);
-    }
-}
-
-/// The signals of RFC 4254 §6.10 by their numbers on Linux.
-const SIGNALS: [(i32, &str); 13] = [
-    (1, "HUP"),
-    (2, "INT"),
-    (3, "QUIT"),
-    (4, "ILL"),
-    (6, "ABRT"),
-    (8, "FPE"),
-    (9, "KILL"),
-    (10, "USR1"),
-    (11, "SEGV"),
-    (12, "USR2"),
-    (13, "PIPE"),
-    (14, "ALRM"),
-    (15, "TERM"),
-];
-
-fn exit_of(status: ExitStatus) -> Exit {
-    let Some(signal) = status.signal() else {
-        return Exit::Status(status.code().and_then(|code| u32::try_from(code).ok()).unwrap_or(255));
-    };
-    let known = SIGNALS.iter().find(|(number, _)| *number == signal);
-    let name = known.map_or_else(|| format!("{signal}@mux"), |(_, name)| (*name).to_owned());
-    Exit::Signal { name, core_dumped: status.core_dumped(), message: String::new() }
-}
-
-const fn yes() -> [u8; 32 * 1024] {
-    let mut lines = [b'y'; 32 * 1024];
-    let mut at = 1;
-    while at < lines.len() {
-        lines[at] = b'\n';
-        at += 2;
-    }
-    lines
 }

@@ -10,6 +10,7 @@ mod delay;
 mod fleet;
 mod jobs;
 mod options;
+mod process;
 mod wire;
 
 use std::collections::HashMap;
@@ -103,12 +104,24 @@ impl Targets {
     fn say_ready(&self) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let [first, last] = [self.targets.first(), self.targets.last()];
-        let at = |target: Option<&Target>| target.map_or_else(String::new, |target| target.address.to_string());
-        writeln!(out, "ready count={} first={} last={}", self.targets.len(), at(first), at(last))?;
+        let at =
+            |target: Option<&Target>| target.map_or_else(String::new, |target| target.address.to_string());
+        writeln!(
+            out,
+            "ready count={} first={} last={}",
+            self.targets.len(),
+            at(first),
+            at(last)
+        )?;
         out.flush()
     }
 
-    fn handle(&mut self, driver: &mut Driver<Wire>, now: Instant, event: Event<Wire>) -> io::Result<ControlFlow<()>> {
+    fn handle(
+        &mut self,
+        driver: &mut Driver<Wire>,
+        now: Instant,
+        event: Event<Wire>,
+    ) -> io::Result<ControlFlow<()>> {
         match event {
             Event::Accepted(listener, stream) => self.accept(driver, now, listener, stream)?,
             Event::Protocol(key, WireEvent::Ssh(event)) => {
@@ -142,9 +155,17 @@ impl Targets {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn accept(&mut self, driver: &mut Driver<Wire>, now: Instant, listener: Key, stream: Stream) -> io::Result<()> {
-        let Some((index, target)) =
-            self.listeners.get(&listener).and_then(|&index| Some((index, self.targets.get(index)?)))
+    fn accept(
+        &mut self,
+        driver: &mut Driver<Wire>,
+        now: Instant,
+        listener: Key,
+        stream: Stream,
+    ) -> io::Result<()> {
+        let Some((index, target)) = self
+            .listeners
+            .get(&listener)
+            .and_then(|&index| Some((index, self.targets.get(index)?)))
         else {
             return Ok(());
         };
@@ -155,7 +176,11 @@ impl Targets {
                     // Closing discards what is queued and resets.
                     rustix::net::sockopt::set_socket_linger(tcp, Some(Duration::ZERO))?;
                 }
-                Wire::server(Server::new(Arc::clone(&target.config), plan(trouble)), self.rtt, now)
+                Wire::server(
+                    Server::new(Arc::clone(&target.config), plan(trouble)),
+                    self.rtt,
+                    now,
+                )
             }
         };
         let key = driver.add(stream, wire)?;

@@ -10,7 +10,7 @@ use crate::delay::Delay;
 
 /// One of the protocols.
 #[derive(Debug)]
-pub enum Wire {
+pub(crate) enum Wire {
     /// A client at no distance.
     Near(Box<Server>),
     /// A client at a distance.
@@ -21,7 +21,7 @@ pub enum Wire {
 
 /// An event of one of them.
 #[derive(Debug)]
-pub enum WireEvent {
+pub(crate) enum WireEvent {
     /// Of a client.
     Ssh(server::Event),
     /// Of a child's stream.
@@ -30,7 +30,7 @@ pub enum WireEvent {
 
 impl Wire {
     /// A server at this distance.
-    pub fn server(server: Server, round_trip: Duration, now: Instant) -> Self {
+    pub(crate) fn server(server: Server, round_trip: Duration, now: Instant) -> Self {
         if round_trip.is_zero() {
             Self::Near(Box::new(server))
         } else {
@@ -39,7 +39,7 @@ impl Wire {
     }
 
     /// The server in it.
-    pub fn as_server(&mut self) -> Option<&mut Server> {
+    pub(crate) fn as_server(&mut self) -> Option<&mut Server> {
         match self {
             Self::Near(server) => Some(server),
             Self::Far(far) => Some(far.inner()),
@@ -48,7 +48,7 @@ impl Wire {
     }
 
     /// The plain bytes in it.
-    pub fn as_plain(&mut self) -> Option<&mut Raw> {
+    pub(crate) fn as_plain(&mut self) -> Option<&mut Raw> {
         match self {
             Self::Near(_) | Self::Far(_) => None,
             Self::Plain(raw) => Some(raw),

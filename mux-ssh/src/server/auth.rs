@@ -58,14 +58,23 @@ impl Auth {
         let answer = match request.decide(session, authorized) {
             Decision::Accept => {
                 self.success = true;
-                Answer::Success { user: request.user.to_owned() }
+                Answer::Success {
+                    user: request.user.to_owned(),
+                }
             }
-            Decision::Ask { algorithm, key } => Answer::PkOk { algorithm: algorithm.to_owned(), key: key.to_vec() },
+            Decision::Ask { algorithm, key } => Answer::PkOk {
+                algorithm: algorithm.to_owned(),
+                key: key.to_vec(),
+            },
             // `none` is how a client asks for the methods; it costs no try, as in OpenSSH.
             Decision::Refuse if request.key.is_none() => Answer::Failure,
             Decision::Refuse => {
                 self.failures += 1;
-                if self.failures >= max_tries { Answer::TooMany } else { Answer::Failure }
+                if self.failures >= max_tries {
+                    Answer::TooMany
+                } else {
+                    Answer::Failure
+                }
             }
         };
         Ok(answer)
@@ -102,30 +111,52 @@ impl<'a> Request<'a> {
         let user = reader.text()?;
         let connection = reader.string()? == b"ssh-connection";
         let method = reader.string()?;
-        let mut request = Self { user, connection, key: None, signed: &[] };
+        let mut request = Self {
+            user,
+            connection,
+            key: None,
+            signed: &[],
+        };
         if method == b"publickey" {
             let has_signature = reader.boolean()?;
             let algorithm = reader.text()?;
             let blob = reader.string()?;
             let behind = reader.rest().len();
             request.signed = payload.get(..payload.len() - behind).unwrap_or_default();
-            let signature = if has_signature { Some(reader.string()?) } else { None };
+            let signature = if has_signature {
+                Some(reader.string()?)
+            } else {
+                None
+            };
             reader.finish()?;
-            request.key = Some(KeyRequest { algorithm, blob, signature });
+            request.key = Some(KeyRequest {
+                algorithm,
+                blob,
+                signature,
+            });
         }
         Ok(request)
     }
 
     fn decide(&self, session: &[u8], authorized: &Authorized) -> Decision<'a> {
-        let Some(key) = self.key.as_ref().filter(|_| self.connection) else { return Decision::Refuse };
-        let Ok(public) = PublicKey::parse(key.blob) else { return Decision::Refuse };
+        let Some(key) = self.key.as_ref().filter(|_| self.connection) else {
+            return Decision::Refuse;
+        };
+        let Ok(public) = PublicKey::parse(key.blob) else {
+            return Decision::Refuse;
+        };
         if !authorized.accepts(&public) {
             return Decision::Refuse;
         }
         let Some(signature) = key.signature else {
-            return Decision::Ask { algorithm: key.algorithm, key: key.blob };
+            return Decision::Ask {
+                algorithm: key.algorithm,
+                key: key.blob,
+            };
         };
-        let Some(algorithm) = SignatureAlgorithm::from_name(key.algorithm) else { return Decision::Refuse };
+        let Some(algorithm) = SignatureAlgorithm::from_name(key.algorithm) else {
+            return Decision::Refuse;
+        };
         // RFC 4252 §7: the session identifier as a string, then the request up to the key.
         let mut data = bytes::BytesMut::new();
         Writer::new(&mut data).string(session).raw(self.signed);
@@ -138,7 +169,9 @@ impl<'a> Request<'a> {
 
 /// `SSH_MSG_USERAUTH_FAILURE` with the one method there is.
 pub(super) fn write_failure(out: &mut Writer<'_>) {
-    out.byte(message::USERAUTH_FAILURE).name_list(["publickey"]).boolean(false);
+    out.byte(message::USERAUTH_FAILURE)
+        .name_list(["publickey"])
+        .boolean(false);
 }
 
 /// `SSH_MSG_USERAUTH_PK_OK`.

@@ -49,7 +49,12 @@ pub struct SessionLimits {
 impl Default for SessionLimits {
     /// The values of OpenSSH, but for a window that suits thousands of servers in one process.
     fn default() -> Self {
-        Self { max_sessions: 10, window: 128 * 1024, window_after_exec: true, max_packet: 32 * 1024 }
+        Self {
+            max_sessions: 10,
+            window: 128 * 1024,
+            window_after_exec: true,
+            max_packet: 32 * 1024,
+        }
     }
 }
 

@@ -70,15 +70,21 @@ impl fmt::Debug for Seed {
 #[must_use]
 pub fn public_line(key: &PublicKey) -> String {
     let parsed = ssh_key::PublicKey::from_bytes(key.blob());
-    parsed.and_then(|key| key.to_openssh()).expect("a key that was parsed can be written")
+    parsed
+        .and_then(|key| key.to_openssh())
+        .expect("a key that was parsed can be written")
 }
 
 /// The keys in a file in the format of `authorized_keys`. Lines with options, and keys that can't be used, are left
 /// out: this is no door to a real machine.
 #[must_use]
 pub fn authorized_keys(file: &str) -> Vec<PublicKey> {
-    let parsed = file.lines().filter_map(|line| ssh_key::PublicKey::from_openssh(line.trim()).ok());
-    parsed.filter_map(|key| PublicKey::parse(&key.to_bytes().ok()?).ok()).collect()
+    let parsed = file
+        .lines()
+        .filter_map(|line| ssh_key::PublicKey::from_openssh(line.trim()).ok());
+    parsed
+        .filter_map(|key| PublicKey::parse(&key.to_bytes().ok()?).ok())
+        .collect()
 }
 
 #[cfg(test)]

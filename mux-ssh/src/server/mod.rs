@@ -27,10 +27,10 @@ use self::auth::{Answer, Auth};
 use self::plan::{Silence, Tap};
 use self::requests::{ChannelRequest, Message, OpenRequest};
 use self::sessions::{Item, Sessions};
+use crate::Error;
 use crate::message::{self, disconnect, open_failure};
 use crate::transport::{Counters, Incoming, Transport};
 use crate::wire::{Reader, Writer};
-use crate::Error;
 
 /// Reading stops while this much stdin waits for its owner (see [`Protocol::wants_input`]).
 const MAX_UNDELIVERED: usize = 256 * 1024;
@@ -151,7 +151,13 @@ impl Server {
     /// Gives back `bytes` of stdin, which makes room for more.
     pub fn consume(&mut self, session: SessionId, bytes: usize) {
         if let Some((peer, grown)) = self.sessions.consume(session, bytes, &self.config.sessions) {
-            self.send(|out| drop(out.byte(message::CHANNEL_WINDOW_ADJUST).uint32(peer).uint32(grown)));
+            self.send(|out| {
+                drop(
+                    out.byte(message::CHANNEL_WINDOW_ADJUST)
+                        .uint32(peer)
+                        .uint32(grown),
+                )
+            });
         }
     }
 
@@ -254,10 +260,15 @@ impl Server {
     }
 
     fn handle_auth_request(&mut self, payload: &[u8]) -> Result<(), Error> {
-        let session = self.transport.session_id().expect("packets of services come after the first key exchange");
+        let session = self
+            .transport
+            .session_id()
+            .expect("packets of services come after the first key exchange");
         let config = &self.config;
         let first = !self.auth.has_answered();
-        let answer = self.auth.request(payload, session, &config.authorized, config.max_auth_tries)?;
+        let answer = self
+            .auth
+            .request(payload, session, &config.authorized, config.max_auth_tries)?;
         if first && let Some(banner) = &self.config.banner {
             self.transport.send(|out| auth::write_banner(out, banner));
         }
@@ -269,7 +280,9 @@ impl Server {
             }
             Answer::PkOk { algorithm, key } => self.send(|out| auth::write_pk_ok(out, &algorithm, &key)),
             Answer::Failure => self.send(auth::write_failure),
-            Answer::TooMany => self.disconnect(disconnect::PROTOCOL_ERROR, "Too many authentication failures"),
+            Answer::TooMany => {
+                self.disconnect(disconnect::PROTOCOL_ERROR, "Too many authentication failures")
+            }
             Answer::Silence => {}
         }
         Ok(())
@@ -286,7 +299,11 @@ impl Server {
                 }
             }
             Message::Close { channel } => self.handle_close(channel),
-            Message::Request { channel, want_reply, request } => self.handle_request(channel, want_reply, request),
+            Message::Request {
+                channel,
+                want_reply,
+                request,
+            } => self.handle_request(channel, want_reply, request),
             Message::Global { want_reply } => {
                 if want_reply {
                     self.send(|out| drop(out.byte(message::REQUEST_FAILURE)));
@@ -300,7 +317,11 @@ impl Server {
     fn handle_open(&mut self, session: bool, open: OpenRequest) {
         let refuse = |code: u32, text: &'static str| {
             move |out: &mut Writer<'_>| {
-                out.byte(message::CHANNEL_OPEN_FAILURE).uint32(open.peer).uint32(code).string(text).string("");
+                out.byte(message::CHANNEL_OPEN_FAILURE)
+                    .uint32(open.peer)
+                    .uint32(code)
+                    .string(text)
+                    .string("");
             }
         };
         if !session {
@@ -311,15 +332,23 @@ impl Server {
             // What OpenSSH says beyond MaxSessions.
             return self.send(refuse(open_failure::CONNECT_FAILED, "open failed"));
         };
-        let window = if limits.window_after_exec { 0 } else { limits.window };
+        let window = if limits.window_after_exec {
+            0
+        } else {
+            limits.window
+        };
         self.send(|out| {
-            out.byte(message::CHANNEL_OPEN_CONFIRMATION).uint32(open.peer).uint32(id.number);
+            out.byte(message::CHANNEL_OPEN_CONFIRMATION)
+                .uint32(open.peer)
+                .uint32(id.number);
             out.uint32(window).uint32(limits.max_packet);
         });
     }
 
     fn handle_adjust(&mut self, channel: u32, bytes: u32) {
-        let Some(session) = self.known(channel) else { return };
+        let Some(session) = self.known(channel) else {
+            return;
+        };
         if self.sessions.adjust(session, bytes) {
             self.events.push_back(Event::Room { session });
         } else {
@@ -328,7 +357,9 @@ impl Server {
     }
 
     fn handle_data(&mut self, channel: u32, data: Bytes) {
-        let Some(session) = self.known(channel) else { return };
+        let Some(session) = self.known(channel) else {
+            return;
+        };
         if self.sessions.received(session, data.len()) {
             self.undelivered += data.len();
             self.events.push_back(Event::Stdin { session, data });
@@ -338,31 +369,48 @@ impl Server {
     }
 
     fn handle_close(&mut self, channel: u32) {
-        let Some(session) = self.known(channel) else { return };
+        let Some(session) = self.known(channel) else {
+            return;
+        };
         self.sessions.peer_closed(session);
         self.events.push_back(Event::SessionClosed { session });
     }
 
     fn handle_request(&mut self, channel: u32, want_reply: bool, request: ChannelRequest) {
-        let Some(session) = self.known(channel) else { return };
-        let Some(peer) = self.sessions.peer(session) else { return };
+        let Some(session) = self.known(channel) else {
+            return;
+        };
+        let Some(peer) = self.sessions.peer(session) else {
+            return;
+        };
         let exec = matches!(request, ChannelRequest::Exec { .. });
         let event = match request {
-            ChannelRequest::Exec { command } => {
-                self.sessions.run(session).then_some(Event::Exec { session, command })
-            }
+            ChannelRequest::Exec { command } => self
+                .sessions
+                .run(session)
+                .then_some(Event::Exec { session, command }),
             ChannelRequest::Env { name, value } => Some(Event::Env { session, name, value }),
             ChannelRequest::Signal { name } => Some(Event::Signal { session, name }),
             ChannelRequest::Other => None,
         };
         if want_reply {
-            let reply = if event.is_some() { message::CHANNEL_SUCCESS } else { message::CHANNEL_FAILURE };
+            let reply = if event.is_some() {
+                message::CHANNEL_SUCCESS
+            } else {
+                message::CHANNEL_FAILURE
+            };
             self.send(|out| drop(out.byte(reply).uint32(peer)));
         }
         if exec && event.is_some() && self.config.sessions.window_after_exec {
             let window = self.config.sessions.window;
             self.sessions.grant(session, window);
-            self.send(|out| drop(out.byte(message::CHANNEL_WINDOW_ADJUST).uint32(peer).uint32(window)));
+            self.send(|out| {
+                drop(
+                    out.byte(message::CHANNEL_WINDOW_ADJUST)
+                        .uint32(peer)
+                        .uint32(window),
+                )
+            });
         }
         self.events.extend(event);
     }
@@ -388,7 +436,10 @@ impl Server {
 
     fn fail(&mut self, error: Error) -> Error {
         if let Error::Disconnected { code, description } = &error {
-            self.events.push_back(Event::Disconnected { code: *code, description: description.clone() });
+            self.events.push_back(Event::Disconnected {
+                code: *code,
+                description: description.clone(),
+            });
         }
         self.leaving = true;
         self.error = Some(error.clone());
@@ -431,14 +482,19 @@ impl Protocol for Server {
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Result<(), Error> {
-        self.transport.handle_timeout(now).map_err(|error| self.fail(error))
+        self.transport
+            .handle_timeout(now)
+            .map_err(|error| self.fail(error))
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut SendQueue) {
         self.transport.poll_transmit(now, out);
         while !self.leaving && out.has_room() && self.transport.can_send_now() {
-            let Some((due, _)) = self.sessions.next_due() else { break };
-            self.transport.send_now(out, |packet| requests::write_due(packet, &due));
+            let Some((due, _)) = self.sessions.next_due() else {
+                break;
+            };
+            self.transport
+                .send_now(out, |packet| requests::write_due(packet, &due));
         }
     }
 

@@ -160,7 +160,10 @@ pub(crate) enum Emission {
     /// A packet with this payload.
     Packet(Bytes),
     /// The packet itself, with these changes.
-    Itself { replaced: Option<Bytes>, flip: Option<usize> },
+    Itself {
+        replaced: Option<Bytes>,
+        flip: Option<usize>,
+    },
 }
 
 /// A running plan. The transport asks it about every packet that is about to be sealed.
@@ -184,7 +187,12 @@ pub(crate) enum Silence {
 impl Tap {
     /// `None` for an empty plan, so that a server that behaves pays nothing.
     pub(crate) fn new(plan: Plan) -> Option<Box<Self>> {
-        let running = Self { pending: plan.steps, output: 0, flood: None, silence: None };
+        let running = Self {
+            pending: plan.steps,
+            output: 0,
+            flood: None,
+            silence: None,
+        };
         (!running.pending.is_empty()).then(|| Box::new(running))
     }
 
@@ -215,12 +223,22 @@ impl Tap {
     /// What leaves instead of the packet with this payload.
     pub(crate) fn packet(&mut self, payload: &[u8]) -> Vec<Emission> {
         let moment = Moment::of_message(payload.first().copied().unwrap_or(0));
-        let output = if moment == Moment::Output { output_len(payload) } else { 0 };
+        let output = if moment == Moment::Output {
+            output_len(payload)
+        } else {
+            0
+        };
         self.emissions(moment, payload, output)
     }
 
     fn emissions(&mut self, moment: Moment, payload: &[u8], output: u64) -> Vec<Emission> {
-        let mut leaving = Leaving { payload, list: Vec::new(), replaced: None, flip: None, dropped: false };
+        let mut leaving = Leaving {
+            payload,
+            list: Vec::new(),
+            replaced: None,
+            flip: None,
+            dropped: false,
+        };
         if self.silence.is_some() {
             return leaving.list;
         }
@@ -245,7 +263,10 @@ impl Tap {
     }
 
     fn due(&mut self, mut is_due: impl FnMut(&mut Point) -> bool) -> Vec<Act> {
-        self.pending.extract_if(.., |step| is_due(&mut step.at)).map(|step| step.act).collect()
+        self.pending
+            .extract_if(.., |step| is_due(&mut step.at))
+            .map(|step| step.act)
+            .collect()
     }
 
     fn perform(&mut self, acts: Vec<Act>, leaving: &mut Leaving<'_>) -> ControlFlow<()> {
@@ -285,12 +306,18 @@ struct Leaving<'a> {
 impl Leaving<'_> {
     fn itself(&mut self) {
         if !self.dropped {
-            self.list.push(Emission::Itself { replaced: self.replaced.take(), flip: self.flip.take() });
+            self.list.push(Emission::Itself {
+                replaced: self.replaced.take(),
+                flip: self.flip.take(),
+            });
         }
     }
 
     fn patch(&mut self, from_end: usize, mask: u8) {
-        let mut patched = self.replaced.take().map_or_else(|| self.payload.to_vec(), |bytes| bytes.to_vec());
+        let mut patched = self
+            .replaced
+            .take()
+            .map_or_else(|| self.payload.to_vec(), |bytes| bytes.to_vec());
         if let Some(byte) = patched.iter_mut().rev().nth(from_end) {
             *byte ^= mask;
         }
@@ -320,7 +347,10 @@ mod tests {
         assert_eq!(left, expected);
     }
 
-    const ITSELF: Emission = Emission::Itself { replaced: None, flip: None };
+    const ITSELF: Emission = Emission::Itself {
+        replaced: None,
+        flip: None,
+    };
 
     #[test]
     fn an_empty_plan_costs_nothing() {
@@ -330,8 +360,14 @@ mod tests {
     #[test]
     fn inserts_before_and_after_the_nth_occurrence() {
         let plan = Plan::new()
-            .with(Point::Before(Moment::KexInit, 2), Act::Raw(Bytes::from_static(b"raw")))
-            .with(Point::After(Moment::KexInit, 2), Act::Packet(Bytes::from_static(b"\x02")));
+            .with(
+                Point::Before(Moment::KexInit, 2),
+                Act::Raw(Bytes::from_static(b"raw")),
+            )
+            .with(
+                Point::After(Moment::KexInit, 2),
+                Act::Packet(Bytes::from_static(b"\x02")),
+            );
         let inserted = [
             ITSELF,
             ITSELF,
@@ -347,12 +383,27 @@ mod tests {
     fn drops_replaces_and_patches_a_packet() {
         let plan = Plan::new()
             .with(Point::Before(Moment::NewKeys, 1), Act::Drop)
-            .with(Point::Before(Moment::Eof, 1), Act::Replace(Bytes::from_static(b"x")))
-            .with(Point::Before(Moment::KexReply, 1), Act::Patch { from_end: 1, mask: 0x80 })
+            .with(
+                Point::Before(Moment::Eof, 1),
+                Act::Replace(Bytes::from_static(b"x")),
+            )
+            .with(
+                Point::Before(Moment::KexReply, 1),
+                Act::Patch {
+                    from_end: 1,
+                    mask: 0x80,
+                },
+            )
             .with(Point::Before(Moment::KexReply, 1), Act::FlipBit(7));
         let changed = [
-            Emission::Itself { replaced: Some(Bytes::from_static(b"x")), flip: None },
-            Emission::Itself { replaced: Some(Bytes::from_static(b"\x1f\x81\x02")), flip: Some(7) },
+            Emission::Itself {
+                replaced: Some(Bytes::from_static(b"x")),
+                flip: None,
+            },
+            Emission::Itself {
+                replaced: Some(Bytes::from_static(b"\x1f\x81\x02")),
+                flip: Some(7),
+            },
         ];
         check(plan, &[b"\x15", b"\x60", b"\x1f\x01\x02"], &changed);
     }
@@ -366,8 +417,12 @@ mod tests {
 
     #[test]
     fn a_flood_ends_after_its_count() {
-        let flood = Act::Flood { payload: Bytes::from_static(b"\x02"), times: 2 };
-        let mut tap = Tap::new(Plan::new().with(Point::After(Moment::NewKeys, 1), flood)).expect("the plan has steps");
+        let flood = Act::Flood {
+            payload: Bytes::from_static(b"\x02"),
+            times: 2,
+        };
+        let mut tap =
+            Tap::new(Plan::new().with(Point::After(Moment::NewKeys, 1), flood)).expect("the plan has steps");
         assert_eq!(tap.flood(), None);
         assert_eq!(tap.packet(b"\x15"), [ITSELF]);
         assert_eq!(std::iter::from_fn(|| tap.flood()).count(), 2);

@@ -13,13 +13,32 @@ const STDERR: u32 = 1;
 /// A message of the connection protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    Open { session: bool, open: OpenRequest },
-    Adjust { channel: u32, bytes: u32 },
-    Data { channel: u32, data: Bytes },
-    Eof { channel: u32 },
-    Close { channel: u32 },
-    Request { channel: u32, want_reply: bool, request: ChannelRequest },
-    Global { want_reply: bool },
+    Open {
+        session: bool,
+        open: OpenRequest,
+    },
+    Adjust {
+        channel: u32,
+        bytes: u32,
+    },
+    Data {
+        channel: u32,
+        data: Bytes,
+    },
+    Eof {
+        channel: u32,
+    },
+    Close {
+        channel: u32,
+    },
+    Request {
+        channel: u32,
+        want_reply: bool,
+        request: ChannelRequest,
+    },
+    Global {
+        want_reply: bool,
+    },
     /// Answers to requests that we never make, and numbers that we do not know.
     Unknown,
 }
@@ -34,16 +53,27 @@ pub(super) struct OpenRequest {
 
 impl From<OpenRequest> for Open {
     fn from(open: OpenRequest) -> Self {
-        Self { peer: open.peer, window: open.window, max_packet: open.max_packet }
+        Self {
+            peer: open.peer,
+            window: open.window,
+            max_packet: open.max_packet,
+        }
     }
 }
 
 /// The channel requests that have a meaning here.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ChannelRequest {
-    Exec { command: Bytes },
-    Env { name: Bytes, value: Bytes },
-    Signal { name: String },
+    Exec {
+        command: Bytes,
+    },
+    Env {
+        name: Bytes,
+        value: Bytes,
+    },
+    Signal {
+        name: String,
+    },
     /// pty-req, shell, subsystem and whatever else there is: refused.
     Other,
 }
@@ -56,23 +86,44 @@ impl Message {
             message::CHANNEL_OPEN => {
                 let session = reader.string()? == b"session";
                 let (peer, window, max_packet) = (reader.uint32()?, reader.uint32()?, reader.uint32()?);
-                Self::Open { session, open: OpenRequest { peer, window, max_packet } }
+                Self::Open {
+                    session,
+                    open: OpenRequest {
+                        peer,
+                        window,
+                        max_packet,
+                    },
+                }
             }
-            message::CHANNEL_WINDOW_ADJUST => Self::Adjust { channel: reader.uint32()?, bytes: reader.uint32()? },
-            message::CHANNEL_DATA => {
-                Self::Data { channel: reader.uint32()?, data: payload.slice_ref(reader.string()?) }
-            }
-            message::CHANNEL_EOF => Self::Eof { channel: reader.uint32()? },
-            message::CHANNEL_CLOSE => Self::Close { channel: reader.uint32()? },
+            message::CHANNEL_WINDOW_ADJUST => Self::Adjust {
+                channel: reader.uint32()?,
+                bytes: reader.uint32()?,
+            },
+            message::CHANNEL_DATA => Self::Data {
+                channel: reader.uint32()?,
+                data: payload.slice_ref(reader.string()?),
+            },
+            message::CHANNEL_EOF => Self::Eof {
+                channel: reader.uint32()?,
+            },
+            message::CHANNEL_CLOSE => Self::Close {
+                channel: reader.uint32()?,
+            },
             message::CHANNEL_REQUEST => {
                 let channel = reader.uint32()?;
                 let name = reader.string()?;
                 let want_reply = reader.boolean()?;
-                Self::Request { channel, want_reply, request: ChannelRequest::parse(payload, name, reader)? }
+                Self::Request {
+                    channel,
+                    want_reply,
+                    request: ChannelRequest::parse(payload, name, reader)?,
+                }
             }
             message::GLOBAL_REQUEST => {
                 reader.string()?;
-                Self::Global { want_reply: reader.boolean()? }
+                Self::Global {
+                    want_reply: reader.boolean()?,
+                }
             }
             _ => Self::Unknown,
         };
@@ -83,11 +134,16 @@ impl Message {
 impl ChannelRequest {
     fn parse(payload: &Bytes, name: &[u8], mut reader: Reader<'_>) -> Result<Self, Violation> {
         Ok(match name {
-            b"exec" => Self::Exec { command: payload.slice_ref(reader.string()?) },
-            b"env" => {
-                Self::Env { name: payload.slice_ref(reader.string()?), value: payload.slice_ref(reader.string()?) }
-            }
-            b"signal" => Self::Signal { name: reader.text()?.to_owned() },
+            b"exec" => Self::Exec {
+                command: payload.slice_ref(reader.string()?),
+            },
+            b"env" => Self::Env {
+                name: payload.slice_ref(reader.string()?),
+                value: payload.slice_ref(reader.string()?),
+            },
+            b"signal" => Self::Signal {
+                name: reader.text()?.to_owned(),
+            },
             _ => Self::Other,
         })
     }
@@ -97,10 +153,15 @@ impl ChannelRequest {
 pub(super) fn write_due(out: &mut Writer<'_>, due: &Due) {
     match &due.item {
         Item::Data(Output::Stdout, data) => {
-            out.byte(message::CHANNEL_DATA).uint32(due.peer).string(data.chunk());
+            out.byte(message::CHANNEL_DATA)
+                .uint32(due.peer)
+                .string(data.chunk());
         }
         Item::Data(Output::Stderr, data) => {
-            out.byte(message::CHANNEL_EXTENDED_DATA).uint32(due.peer).uint32(STDERR).string(data.chunk());
+            out.byte(message::CHANNEL_EXTENDED_DATA)
+                .uint32(due.peer)
+                .uint32(STDERR)
+                .string(data.chunk());
         }
         Item::Exit(exit) => write_exit(out, due.peer, exit),
         Item::Eof => {
@@ -118,8 +179,17 @@ fn write_exit(out: &mut Writer<'_>, peer: u32, exit: &Exit) {
         Exit::Status(status) => {
             out.string("exit-status").boolean(false).uint32(*status);
         }
-        Exit::Signal { name, core_dumped, message } => {
-            out.string("exit-signal").boolean(false).string(name).boolean(*core_dumped).string(message).string("");
+        Exit::Signal {
+            name,
+            core_dumped,
+            message,
+        } => {
+            out.string("exit-signal")
+                .boolean(false)
+                .string(name)
+                .boolean(*core_dumped)
+                .string(message)
+                .string("");
         }
     }
 }

@@ -102,9 +102,16 @@ impl Sessions {
         if self.len() >= limits.max_sessions {
             return None;
         }
-        let free = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        let free = self
+            .slots
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or(self.slots.len());
         self.generation = self.generation.wrapping_add(1);
-        let id = SessionId { number: u32::try_from(free).ok()?, generation: self.generation };
+        let id = SessionId {
+            number: u32::try_from(free).ok()?,
+            generation: self.generation,
+        };
         let session = Session {
             id,
             peer: open.peer,
@@ -114,7 +121,11 @@ impl Sessions {
             max_packet: open.max_packet.clamp(1, limits.max_packet),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            receive_window: if limits.window_after_exec { 0 } else { limits.window },
+            receive_window: if limits.window_after_exec {
+                0
+            } else {
+                limits.window
+            },
             consumed: 0,
             close_queued: false,
             close_sent: false,
@@ -145,7 +156,9 @@ impl Sessions {
 
     /// Marks the channel as running a command; `false` when it runs one already, or is about to close.
     pub(super) fn run(&mut self, id: SessionId) -> bool {
-        let Some(session) = self.session_mut(id) else { return false };
+        let Some(session) = self.session_mut(id) else {
+            return false;
+        };
         let may_run = !session.running && !session.close_queued;
         session.running |= may_run;
         may_run
@@ -169,7 +182,9 @@ impl Sessions {
 
     /// Queues `item` behind what waits. Nothing follows a close.
     pub(super) fn push(&mut self, id: SessionId, item: Item) {
-        let Some(session) = self.session_mut(id) else { return };
+        let Some(session) = self.session_mut(id) else {
+            return;
+        };
         if session.close_queued {
             return;
         }
@@ -184,25 +199,40 @@ impl Sessions {
 
     /// The client takes `bytes` more; `false` when its window would pass 2^32 - 1 (RFC 4254 §5.2).
     pub(super) fn adjust(&mut self, id: SessionId, bytes: u32) -> bool {
-        let Some(session) = self.session_mut(id) else { return true };
-        let Some(window) = session.send_window.checked_add(bytes) else { return false };
+        let Some(session) = self.session_mut(id) else {
+            return true;
+        };
+        let Some(window) = session.send_window.checked_add(bytes) else {
+            return false;
+        };
         session.send_window = window;
         true
     }
 
     /// The client sent `len` bytes; `false` when our window did not allow them.
     pub(super) fn received(&mut self, id: SessionId, len: usize) -> bool {
-        let Some(session) = self.session_mut(id) else { return true };
-        let left = u32::try_from(len).ok().and_then(|len| session.receive_window.checked_sub(len));
+        let Some(session) = self.session_mut(id) else {
+            return true;
+        };
+        let left = u32::try_from(len)
+            .ok()
+            .and_then(|len| session.receive_window.checked_sub(len));
         session.receive_window = left.unwrap_or(session.receive_window);
         left.is_some()
     }
 
     /// The owner used `bytes` of stdin. Returns the peer's number and how much the window grows, once that is worth
     /// a packet.
-    pub(super) fn consume(&mut self, id: SessionId, bytes: usize, limits: &SessionLimits) -> Option<(u32, u32)> {
+    pub(super) fn consume(
+        &mut self,
+        id: SessionId,
+        bytes: usize,
+        limits: &SessionLimits,
+    ) -> Option<(u32, u32)> {
         let session = self.session_mut(id)?;
-        session.consumed = session.consumed.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        session.consumed = session
+            .consumed
+            .saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
         if session.consumed < limits.window / 2 || session.close_queued || session.close_received {
             return None;
         }
@@ -214,7 +244,9 @@ impl Sessions {
     /// The client closed the channel: what waits is dropped, our close is the answer.
     /// Returns whether the channel is gone by now.
     pub(super) fn peer_closed(&mut self, id: SessionId) -> bool {
-        let Some(session) = self.session_mut(id) else { return false };
+        let Some(session) = self.session_mut(id) else {
+            return false;
+        };
         session.close_received = true;
         session.waiting.clear();
         session.waiting_bytes = 0;
@@ -233,9 +265,14 @@ impl Sessions {
         let count = self.slots.len();
         for step in 0..count {
             let at = (self.turn + step) % count;
-            let Some(session) = self.slots.get_mut(at).and_then(Option::as_mut) else { continue };
+            let Some(session) = self.slots.get_mut(at).and_then(Option::as_mut) else {
+                continue;
+            };
             let Some(item) = session.next_item() else { continue };
-            let due = Due { peer: session.peer, item };
+            let due = Due {
+                peer: session.peer,
+                item,
+            };
             let gone = (session.close_sent && session.close_received).then_some(session.id);
             if let Some(id) = gone {
                 self.free(id);
@@ -253,18 +290,27 @@ impl Sessions {
     }
 
     fn session(&self, id: SessionId) -> Option<&Session> {
-        self.slots.get(id.number as usize)?.as_ref().filter(|session| session.id == id)
+        self.slots
+            .get(id.number as usize)?
+            .as_ref()
+            .filter(|session| session.id == id)
     }
 
     fn session_mut(&mut self, id: SessionId) -> Option<&mut Session> {
-        self.slots.get_mut(id.number as usize)?.as_mut().filter(|session| session.id == id)
+        self.slots
+            .get_mut(id.number as usize)?
+            .as_mut()
+            .filter(|session| session.id == id)
     }
 }
 
 impl Session {
     fn next_item(&mut self) -> Option<Item> {
         if let Some(Item::Data(output, data)) = self.waiting.front_mut() {
-            let len = data.len().min(self.send_window as usize).min(self.max_packet as usize);
+            let len = data
+                .len()
+                .min(self.send_window as usize)
+                .min(self.max_packet as usize);
             if len == 0 {
                 return None;
             }
@@ -291,14 +337,28 @@ mod tests {
     use super::*;
 
     fn opened(window: u32, max_sessions: usize) -> (Sessions, SessionLimits, SessionId) {
-        let limits = SessionLimits { max_sessions, ..SessionLimits::default() };
+        let limits = SessionLimits {
+            max_sessions,
+            ..SessionLimits::default()
+        };
         let mut sessions = Sessions::default();
-        let id = sessions.open(Open { peer: 7, window, max_packet: 4 }, &limits).expect("the first channel is free");
+        let id = sessions
+            .open(
+                Open {
+                    peer: 7,
+                    window,
+                    max_packet: 4,
+                },
+                &limits,
+            )
+            .expect("the first channel is free");
         (sessions, limits, id)
     }
 
     fn drain(sessions: &mut Sessions) -> Vec<Item> {
-        std::iter::from_fn(|| sessions.next_due()).map(|(due, _)| due.item).collect()
+        std::iter::from_fn(|| sessions.next_due())
+            .map(|(due, _)| due.item)
+            .collect()
     }
 
     fn stdout(text: &'static str) -> Item {
@@ -326,7 +386,11 @@ mod tests {
     #[test]
     fn numbers_are_reused_lowest_first_and_old_ids_are_stale() {
         let (mut sessions, limits, first) = opened(6, 2);
-        let open = Open { peer: 8, window: 1, max_packet: 1 };
+        let open = Open {
+            peer: 8,
+            window: 1,
+            max_packet: 1,
+        };
         assert_eq!(sessions.open(open, &limits).map(|id| id.number), Some(1));
         assert_eq!(sessions.open(open, &limits), None);
         assert!(!sessions.peer_closed(first));
@@ -341,10 +405,22 @@ mod tests {
     #[test]
     fn channels_take_turns() {
         let (mut sessions, limits, first) = opened(100, 2);
-        let second = sessions.open(Open { peer: 8, window: 100, max_packet: 4 }, &limits).expect("one is free");
+        let second = sessions
+            .open(
+                Open {
+                    peer: 8,
+                    window: 100,
+                    max_packet: 4,
+                },
+                &limits,
+            )
+            .expect("one is free");
         sessions.push(first, stdout("abcdefgh"));
         sessions.push(second, stdout("ABCDEFGH"));
-        assert_eq!(drain(&mut sessions), [stdout("abcd"), stdout("ABCD"), stdout("efgh"), stdout("EFGH")]);
+        assert_eq!(
+            drain(&mut sessions),
+            [stdout("abcd"), stdout("ABCD"), stdout("efgh"), stdout("EFGH")]
+        );
     }
 
     #[test]
@@ -354,7 +430,10 @@ mod tests {
         assert!(sessions.received(id, window));
         assert!(!sessions.received(id, 1));
         assert_eq!(sessions.consume(id, 1, &limits), None);
-        assert_eq!(sessions.consume(id, window - 1, &limits), Some((7, limits.window)));
+        assert_eq!(
+            sessions.consume(id, window - 1, &limits),
+            Some((7, limits.window))
+        );
         assert!(sessions.received(id, window));
     }
 
