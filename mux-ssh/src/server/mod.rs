@@ -8,7 +8,7 @@
 mod auth;
 mod config;
 pub mod key_file;
-mod plan;
+pub(crate) mod plan;
 mod requests;
 mod sessions;
 
@@ -104,7 +104,6 @@ pub enum Event {
 pub struct Server {
     config: Arc<ServerConfig>,
     transport: Transport,
-    tap: Option<Box<Tap>>,
     auth: Auth,
     sessions: Sessions,
     events: VecDeque<Event>,
@@ -118,9 +117,10 @@ impl Server {
     /// A connection that behaves but where `plan` says otherwise.
     #[must_use]
     pub fn new(config: Arc<ServerConfig>, plan: Plan) -> Self {
+        let mut transport = Transport::server(config.transport());
+        transport.set_tap(Tap::new(plan));
         Self {
-            transport: Transport::server(config.transport()),
-            tap: Tap::new(plan),
+            transport,
             auth: Auth::default(),
             sessions: Sessions::default(),
             events: VecDeque::new(),
@@ -431,7 +431,7 @@ impl Server {
     }
 
     fn silence(&self) -> Option<Silence> {
-        self.tap.as_ref().and_then(|tap| tap.silence())
+        self.transport.silence()
     }
 
     fn fail(&mut self, error: Error) -> Error {
@@ -489,6 +489,7 @@ impl Protocol for Server {
 
     fn poll_transmit(&mut self, now: Instant, out: &mut SendQueue) {
         self.transport.poll_transmit(now, out);
+        self.transport.flush_flood(out);
         while !self.leaving && out.has_room() && self.transport.can_send_now() {
             let Some((due, _)) = self.sessions.next_due() else {
                 break;
