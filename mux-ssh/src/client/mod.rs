@@ -229,7 +229,7 @@ impl Client {
     /// Tells what is worth remembering, if anything is known.
     fn learn(&mut self, one_session: bool) {
         if self.memory.is_none() {
-            self.memory = self.transport.learned();
+            self.memory = self.transport.learned().cloned();
         }
         let Some(memory) = &mut self.memory else { return };
         memory.one_session |= one_session || self.session.channels.limit() == Some(1);

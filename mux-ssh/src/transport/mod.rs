@@ -524,5 +524,7 @@ fn goodbye_code(error: &Error) -> Option<u32> {
         Error::HostKeyRejected => Some(message::disconnect::HOST_KEY_NOT_VERIFIABLE),
         Error::Misuse(_) | Error::GuessRejected => Some(message::disconnect::BY_APPLICATION),
         Error::Disconnected { .. } | Error::UnexpectedEof => None,
+        // Errors of the login and of the connection: whoever found them says goodbye.
+        Error::AuthFailed { .. } | Error::EarlyAuthRefused { .. } | Error::Silent => None,
     }
 }
