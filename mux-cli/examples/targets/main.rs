@@ -150,7 +150,7 @@ impl Targets {
             | Event::Outgoing(_)
             | Event::Finished(_)
             | Event::Consumed(..)
-            | Event::Ready(Ready::Io(..)) => {}
+            | Event::Ready(Ready::Io(..) | Ready::Again(_)) => {}
         }
         Ok(ControlFlow::Continue(()))
     }

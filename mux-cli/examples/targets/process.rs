@@ -6,7 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 
 use bytes::Bytes;
-use mux_core::{Child, Driver, Key};
+use mux_core::{Child, Driver, Key, Recipient};
 use mux_proto::Raw;
 use mux_ssh::server::{Exit, Output};
 
@@ -81,7 +81,7 @@ pub(crate) fn spawn(driver: &mut Driver<Wire>, command: &[u8], env: &[(Bytes, By
 
 pub(crate) fn kill(driver: &mut Driver<Wire>, process: &Process, signal: i32) {
     if process.status.is_none()
-        && let Err(error) = driver.kill(process.child.process, signal, true)
+        && let Err(error) = driver.kill(process.child.process, signal, Recipient::Group)
     {
         log::debug!("kill {}: {error}", process.child.pid);
     }

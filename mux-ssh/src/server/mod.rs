@@ -7,6 +7,7 @@
 
 mod auth;
 mod config;
+mod dispatch;
 pub mod key_file;
 pub(crate) mod plan;
 mod requests;
@@ -23,14 +24,13 @@ pub use self::config::{Authorized, ServerConfig, SessionLimits};
 pub use self::plan::{Act, Moment, Plan, Point, Step};
 pub use self::sessions::{Exit, Output, SessionId};
 
-use self::auth::{Answer, Auth};
+use self::auth::Auth;
 use self::plan::{Silence, Tap};
-use self::requests::{ChannelRequest, Message, OpenRequest};
 use self::sessions::{Item, Sessions};
 use crate::Error;
-use crate::message::{self, disconnect, open_failure};
-use crate::transport::{Counters, Incoming, Transport};
-use crate::wire::{Reader, Writer};
+use crate::message;
+use crate::transport::{Counters, Transport};
+use crate::wire::Writer;
 
 /// Reading stops while this much stdin waits for its owner (see [`Protocol::wants_input`]).
 const MAX_UNDELIVERED: usize = 256 * 1024;
@@ -152,11 +152,9 @@ impl Server {
     pub fn consume(&mut self, session: SessionId, bytes: usize) {
         if let Some((peer, grown)) = self.sessions.consume(session, bytes, &self.config.sessions) {
             self.send(|out| {
-                drop(
-                    out.byte(message::CHANNEL_WINDOW_ADJUST)
-                        .uint32(peer)
-                        .uint32(grown),
-                )
+                out.byte(message::CHANNEL_WINDOW_ADJUST)
+                    .uint32(peer)
+                    .uint32(grown);
             });
         }
     }
@@ -191,7 +189,9 @@ impl Server {
 
     /// Sends a packet with any payload, whatever it means.
     pub fn send_packet(&mut self, payload: &[u8]) {
-        self.send(|out| drop(out.raw(payload)));
+        self.send(|out| {
+            out.raw(payload);
+        });
     }
 
     /// Says goodbye and closes.
@@ -212,238 +212,25 @@ impl Server {
         self.sessions.len()
     }
 
-    fn send(&mut self, fill: impl FnOnce(&mut Writer<'_>)) {
-        if !self.leaving {
-            self.transport.send(fill);
-        }
-    }
-}
-
-// What the client says.
-impl Server {
-    fn handle_incoming(&mut self, incoming: Incoming) -> Result<(), Error> {
-        match incoming {
-            Incoming::Packet(payload) => self.handle_packet(&payload),
-            Incoming::NewKeys { first } => {
-                self.change_host_key(first);
-                Ok(())
-            }
-            Incoming::Ident
-            | Incoming::KexInit
-            | Incoming::HostKey(_)
-            | Incoming::ExtInfo(_)
-            | Incoming::Unimplemented(_) => Ok(()),
-        }
-    }
-
-    fn handle_packet(&mut self, payload: &Bytes) -> Result<(), Error> {
-        match payload.first().copied() {
-            Some(message::SERVICE_REQUEST) => self.handle_service_request(payload),
-            Some(message::USERAUTH_REQUEST) => self.handle_auth_request(payload),
-            // Early packets behind a refused login end here, as in OpenSSH: the connection stays usable.
-            Some(_) if self.auth.is_authenticated() => self.handle_connection(payload),
-            _ => self.transport.reject_packet(),
-        }
-    }
-
-    fn handle_service_request(&mut self, payload: &[u8]) -> Result<(), Error> {
-        let mut reader = Reader::new(payload);
-        reader.byte()?;
-        let service = reader.text()?.to_owned();
-        reader.finish()?;
-        if service == "ssh-userauth" {
-            self.send(|out| drop(out.byte(message::SERVICE_ACCEPT).string(&service)));
-        } else {
-            self.disconnect(disconnect::SERVICE_NOT_AVAILABLE, "no such service");
-        }
-        Ok(())
-    }
-
-    fn handle_auth_request(&mut self, payload: &[u8]) -> Result<(), Error> {
-        let session = self
-            .transport
-            .session_id()
-            .expect("packets of services come after the first key exchange");
-        let config = &self.config;
-        let first = !self.auth.has_answered();
-        let answer = self
-            .auth
-            .request(payload, session, &config.authorized, config.max_auth_tries)?;
-        if first && let Some(banner) = &self.config.banner {
-            self.transport.send(|out| auth::write_banner(out, banner));
-        }
-        match answer {
-            Answer::Success { user } => {
-                self.send(|out| drop(out.byte(message::USERAUTH_SUCCESS)));
-                self.transport.forbid_ext_info();
-                self.events.push_back(Event::Authenticated { user });
-            }
-            Answer::PkOk { algorithm, key } => self.send(|out| auth::write_pk_ok(out, &algorithm, &key)),
-            Answer::Failure => self.send(auth::write_failure),
-            Answer::TooMany => {
-                self.disconnect(disconnect::PROTOCOL_ERROR, "Too many authentication failures")
-            }
-            Answer::Silence => {}
-        }
-        Ok(())
-    }
-
-    fn handle_connection(&mut self, payload: &Bytes) -> Result<(), Error> {
-        match Message::parse(payload)? {
-            Message::Open { session, open } => self.handle_open(session, open),
-            Message::Adjust { channel, bytes } => self.handle_adjust(channel, bytes),
-            Message::Data { channel, data } => self.handle_data(channel, data),
-            Message::Eof { channel } => {
-                if let Some(session) = self.known(channel) {
-                    self.events.push_back(Event::StdinEof { session });
-                }
-            }
-            Message::Close { channel } => self.handle_close(channel),
-            Message::Request {
-                channel,
-                want_reply,
-                request,
-            } => self.handle_request(channel, want_reply, request),
-            Message::Global { want_reply } => {
-                if want_reply {
-                    self.send(|out| drop(out.byte(message::REQUEST_FAILURE)));
-                }
-            }
-            Message::Unknown => self.transport.reject_packet()?,
-        }
-        Ok(())
-    }
-
-    fn handle_open(&mut self, session: bool, open: OpenRequest) {
-        let refuse = |code: u32, text: &'static str| {
-            move |out: &mut Writer<'_>| {
-                out.byte(message::CHANNEL_OPEN_FAILURE)
-                    .uint32(open.peer)
-                    .uint32(code)
-                    .string(text)
-                    .string("");
-            }
-        };
-        if !session {
-            return self.send(refuse(open_failure::UNKNOWN_CHANNEL_TYPE, "unknown channel type"));
-        }
-        let limits = self.config.sessions;
-        let Some(id) = self.sessions.open(open.into(), &limits) else {
-            // What OpenSSH says beyond MaxSessions.
-            return self.send(refuse(open_failure::CONNECT_FAILED, "open failed"));
-        };
-        let window = if limits.window_after_exec {
-            0
-        } else {
-            limits.window
-        };
-        self.send(|out| {
-            out.byte(message::CHANNEL_OPEN_CONFIRMATION)
-                .uint32(open.peer)
-                .uint32(id.number);
-            out.uint32(window).uint32(limits.max_packet);
-        });
-    }
-
-    fn handle_adjust(&mut self, channel: u32, bytes: u32) {
-        let Some(session) = self.known(channel) else {
-            return;
-        };
-        if self.sessions.adjust(session, bytes) {
-            self.events.push_back(Event::Room { session });
-        } else {
-            self.disconnect(disconnect::PROTOCOL_ERROR, "window overflow");
-        }
-    }
-
-    fn handle_data(&mut self, channel: u32, data: Bytes) {
-        let Some(session) = self.known(channel) else {
-            return;
-        };
-        if self.sessions.received(session, data.len()) {
-            self.undelivered += data.len();
-            self.events.push_back(Event::Stdin { session, data });
-        } else {
-            self.disconnect(disconnect::PROTOCOL_ERROR, "data beyond the window");
-        }
-    }
-
-    fn handle_close(&mut self, channel: u32) {
-        let Some(session) = self.known(channel) else {
-            return;
-        };
-        self.sessions.peer_closed(session);
-        self.events.push_back(Event::SessionClosed { session });
-    }
-
-    fn handle_request(&mut self, channel: u32, want_reply: bool, request: ChannelRequest) {
-        let Some(session) = self.known(channel) else {
-            return;
-        };
-        let Some(peer) = self.sessions.peer(session) else {
-            return;
-        };
-        let exec = matches!(request, ChannelRequest::Exec { .. });
-        let event = match request {
-            ChannelRequest::Exec { command } => self
-                .sessions
-                .run(session)
-                .then_some(Event::Exec { session, command }),
-            ChannelRequest::Env { name, value } => Some(Event::Env { session, name, value }),
-            ChannelRequest::Signal { name } => Some(Event::Signal { session, name }),
-            ChannelRequest::Other => None,
-        };
-        if want_reply {
-            let reply = if event.is_some() {
-                message::CHANNEL_SUCCESS
-            } else {
-                message::CHANNEL_FAILURE
-            };
-            self.send(|out| drop(out.byte(reply).uint32(peer)));
-        }
-        if exec && event.is_some() && self.config.sessions.window_after_exec {
-            let window = self.config.sessions.window;
-            self.sessions.grant(session, window);
-            self.send(|out| {
-                drop(
-                    out.byte(message::CHANNEL_WINDOW_ADJUST)
-                        .uint32(peer)
-                        .uint32(window),
-                )
-            });
-        }
-        self.events.extend(event);
-    }
-
-    /// The channel of this number. A number that was never given out ends the connection, as everywhere.
-    fn known(&mut self, channel: u32) -> Option<SessionId> {
-        let session = self.sessions.by_number(channel);
-        if session.is_none() {
-            self.disconnect(disconnect::PROTOCOL_ERROR, "unknown channel");
-        }
-        session
-    }
-
-    fn change_host_key(&mut self, first: bool) {
-        if let Some(keys) = self.config.rekey_host_keys.as_ref().filter(|_| first) {
-            self.transport.replace_host_keys(Arc::clone(keys));
-        }
-    }
-
     fn silence(&self) -> Option<Silence> {
         self.transport.silence()
     }
 
-    fn fail(&mut self, error: Error) -> Error {
-        if let Error::Disconnected { code, description } = &error {
-            self.events.push_back(Event::Disconnected {
-                code: *code,
-                description: description.clone(),
-            });
-        }
+    /// A goodbye is how a connection should end; anything else is an error for good.
+    fn end(&mut self, error: Error) -> Result<(), Error> {
         self.leaving = true;
+        if let Error::Disconnected { code, description } = error {
+            self.events.push_back(Event::Disconnected { code, description });
+            return Ok(());
+        }
         self.error = Some(error.clone());
-        error
+        Err(error)
+    }
+
+    fn send(&mut self, fill: impl FnOnce(&mut Writer<'_>)) {
+        if !self.leaving {
+            self.transport.send(fill);
+        }
     }
 }
 
@@ -467,7 +254,7 @@ impl Protocol for Server {
                 Ok(Some(incoming)) => self.handle_incoming(incoming),
                 Err(error) => Err(error),
             };
-            step.map_err(|error| self.fail(error))?;
+            step.or_else(|error| self.end(error))?;
         }
         if self.leaving {
             // What comes behind our goodbye is not read, but must not wait either.
@@ -484,7 +271,7 @@ impl Protocol for Server {
     fn handle_timeout(&mut self, now: Instant) -> Result<(), Error> {
         self.transport
             .handle_timeout(now)
-            .map_err(|error| self.fail(error))
+            .or_else(|error| self.end(error))
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut SendQueue) {

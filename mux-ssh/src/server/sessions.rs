@@ -427,6 +427,8 @@ mod tests {
     fn stdin_beyond_the_window_is_reported_and_consumption_refills_it() {
         let (mut sessions, limits, id) = opened(6, 1);
         let window = limits.window as usize;
+        assert!(!sessions.received(id, 1), "no window before the exec");
+        sessions.grant(id, limits.window);
         assert!(sessions.received(id, window));
         assert!(!sessions.received(id, 1));
         assert_eq!(sessions.consume(id, 1, &limits), None);

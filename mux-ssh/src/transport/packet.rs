@@ -72,7 +72,7 @@ impl Outbound {
     }
 
     /// Appends one packet to `out`: written, padded and encrypted where it stands.
-    fn seal_in_place(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut Writer<'_>)) {
+    pub(super) fn seal_in_place(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut Writer<'_>)) {
         let start = out.len();
         out.extend_from_slice(&[0; HEADER]);
         write(&mut Writer::new(out));

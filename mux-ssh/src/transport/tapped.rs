@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use mux_proto::SendQueue;
 
 use super::packet::Outbound;
@@ -25,10 +25,14 @@ impl Outbound {
         for emission in emissions {
             match emission {
                 Emission::Raw(bytes) => out.extend_from_slice(&bytes),
-                Emission::Packet(payload) => self.seal(out, |packet| drop(packet.raw(&payload))),
+                Emission::Packet(payload) => self.seal_in_place(out, |packet| {
+                    packet.raw(&payload);
+                }),
                 Emission::Itself { replaced, flip } => {
                     let start = out.len();
-                    self.seal(out, |packet| drop(packet.raw(replaced.as_deref().unwrap_or(&payload))));
+                    self.seal_in_place(out, |packet| {
+                        packet.raw(replaced.as_deref().unwrap_or(&payload));
+                    });
                     flip_bit(out.get_mut(start..).unwrap_or_default(), flip);
                 }
             }
@@ -71,7 +75,9 @@ impl Transport {
         while out.has_room()
             && let Some(payload) = self.outbound.tap.as_mut().and_then(|tap| tap.flood())
         {
-            self.send_untapped(out, &payload);
+            self.outbound.seal_in_place(out.tail(), |packet| {
+                packet.raw(&payload);
+            });
         }
     }
 
@@ -80,12 +86,6 @@ impl Transport {
         if let Role::Server { host_keys, .. } = &mut self.role {
             *host_keys = keys;
         }
-    }
-
-    fn send_untapped(&mut self, out: &mut SendQueue, payload: &Bytes) {
-        let tap = self.outbound.tap.take();
-        self.outbound.seal(out.tail(), |packet| drop(packet.raw(payload)));
-        self.outbound.tap = tap;
     }
 }
 
