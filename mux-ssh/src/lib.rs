@@ -11,9 +11,9 @@ mod error;
 pub mod keys;
 pub mod known_hosts;
 pub mod message;
+mod pattern;
 #[cfg(feature = "server")]
 pub mod server;
-mod pattern;
 pub mod transport;
 pub mod wire;
 

@@ -69,7 +69,7 @@ impl Jobs {
         event: Event,
     ) {
         match event {
-            Event::Authenticated { .. } | Event::Disconnected { .. } => {}
+            Event::Authenticated { .. } | Event::Answer { .. } | Event::Disconnected { .. } => {}
             Event::Env { session, name, value } => {
                 self.env.entry((key, session)).or_default().push((name, value));
             }

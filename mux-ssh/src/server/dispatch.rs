@@ -108,6 +108,7 @@ impl Server {
                     });
                 }
             }
+            Message::Answer { message } => self.events.push_back(Event::Answer { message }),
             Message::Unknown => self.transport.reject_packet()?,
         }
         Ok(())

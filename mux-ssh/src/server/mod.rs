@@ -90,6 +90,11 @@ pub enum Event {
         /// This channel.
         session: SessionId,
     },
+    /// The client answered something that only a [`Plan`] asks.
+    Answer {
+        /// The message number of the answer.
+        message: u8,
+    },
     /// The client said goodbye.
     Disconnected {
         /// Reason code of RFC 4253 §11.1.
@@ -312,6 +317,7 @@ impl Protocol for Server {
                 | Event::Signal { .. }
                 | Event::Room { .. }
                 | Event::SessionClosed { .. }
+                | Event::Answer { .. }
                 | Event::Disconnected { .. },
             ) => {}
         }

@@ -100,6 +100,8 @@ pub enum Act {
     },
     /// The packet (or identification) at a [`Point::Before`] does not leave; its sequence number is not used up.
     Drop,
+    /// The packet at a [`Point::Before`] is encrypted and then lost on its way: its sequence number is used up.
+    Lose,
     /// Another payload leaves in place of the one at a [`Point::Before`].
     Replace(Bytes),
     /// Flips bits of the payload at a [`Point::Before`], before it is encrypted.
@@ -163,6 +165,7 @@ pub(crate) enum Emission {
     Itself {
         replaced: Option<Bytes>,
         flip: Option<usize>,
+        lost: bool,
     },
 }
 
@@ -238,6 +241,7 @@ impl Tap {
             replaced: None,
             flip: None,
             dropped: false,
+            lost: false,
         };
         if self.silence.is_some() {
             return leaving.list;
@@ -276,6 +280,7 @@ impl Tap {
                 Act::Packet(payload) => leaving.list.push(Emission::Packet(payload)),
                 Act::Flood { payload, times } => self.flood = (times > 0).then_some((payload, times)),
                 Act::Drop => leaving.dropped = true,
+                Act::Lose => leaving.lost = true,
                 Act::Replace(payload) => leaving.replaced = Some(payload),
                 Act::Patch { from_end, mask } => leaving.patch(from_end, mask),
                 Act::FlipBit(bit) => leaving.flip = Some(bit),
@@ -301,6 +306,7 @@ struct Leaving<'a> {
     replaced: Option<Bytes>,
     flip: Option<usize>,
     dropped: bool,
+    lost: bool,
 }
 
 impl Leaving<'_> {
@@ -309,6 +315,7 @@ impl Leaving<'_> {
             self.list.push(Emission::Itself {
                 replaced: self.replaced.take(),
                 flip: self.flip.take(),
+                lost: self.lost,
             });
         }
     }
@@ -350,6 +357,7 @@ mod tests {
     const ITSELF: Emission = Emission::Itself {
         replaced: None,
         flip: None,
+        lost: false,
     };
 
     #[test]
@@ -399,10 +407,12 @@ mod tests {
             Emission::Itself {
                 replaced: Some(Bytes::from_static(b"x")),
                 flip: None,
+                lost: false,
             },
             Emission::Itself {
                 replaced: Some(Bytes::from_static(b"\x1f\x81\x02")),
                 flip: Some(7),
+                lost: false,
             },
         ];
         check(plan, &[b"\x15", b"\x60", b"\x1f\x01\x02"], &changed);

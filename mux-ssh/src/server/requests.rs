@@ -39,7 +39,11 @@ pub(super) enum Message {
     Global {
         want_reply: bool,
     },
-    /// Answers to requests that we never make, and numbers that we do not know.
+    /// An answer to something that only a plan asks.
+    Answer {
+        message: u8,
+    },
+    /// A number that we do not know.
     Unknown,
 }
 
@@ -125,6 +129,12 @@ impl Message {
                     want_reply: reader.boolean()?,
                 }
             }
+            number @ (message::REQUEST_SUCCESS
+            | message::REQUEST_FAILURE
+            | message::CHANNEL_OPEN_CONFIRMATION
+            | message::CHANNEL_OPEN_FAILURE
+            | message::CHANNEL_SUCCESS
+            | message::CHANNEL_FAILURE) => Self::Answer { message: number },
             _ => Self::Unknown,
         };
         Ok(parsed)

@@ -28,12 +28,15 @@ impl Outbound {
                 Emission::Packet(payload) => self.seal_in_place(out, |packet| {
                     packet.raw(&payload);
                 }),
-                Emission::Itself { replaced, flip } => {
+                Emission::Itself { replaced, flip, lost } => {
                     let start = out.len();
                     self.seal_in_place(out, |packet| {
                         packet.raw(replaced.as_deref().unwrap_or(&payload));
                     });
                     flip_bit(out.get_mut(start..).unwrap_or_default(), flip);
+                    if lost {
+                        out.truncate(start);
+                    }
                 }
             }
         }
@@ -48,7 +51,7 @@ impl Outbound {
         for emission in tap.ident(line) {
             match emission {
                 Emission::Raw(bytes) | Emission::Packet(bytes) => out.extend_from_slice(&bytes),
-                Emission::Itself { replaced, flip } => {
+                Emission::Itself { replaced, flip, .. } => {
                     let start = out.len();
                     out.extend_from_slice(replaced.as_deref().unwrap_or(line));
                     flip_bit(out.get_mut(start..).unwrap_or_default(), flip);
