@@ -1,3 +1,4 @@
 //! Runs commands on fleets of machines: the parts that the `mux` binary is made of.
 
 pub mod hub;
+pub mod targets;
