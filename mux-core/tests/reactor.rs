@@ -1,6 +1,12 @@
 //! The reactor, and what the driver passes on from it: keys, timers, wake-ups, sources of the application.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, also on an event that it does not expect"
+)]
 
 mod common;
 
