@@ -116,7 +116,7 @@ pub(super) struct Draft<'a> {
     global_known_hosts: Slot<'a, Vec<String>>,
     strictness: Slot<'a, Strictness>,
     host_key_alias: Slot<'a, String>,
-    connect_timeout: Slot<'a, Option<Duration>>,
+    connect_timeout: Slot<'a, Duration>,
     alive_interval: Slot<'a, Duration>,
     alive_count_max: Slot<'a, u32>,
     batch_mode: Slot<'a, bool>,
@@ -153,8 +153,9 @@ impl<'a> Draft<'a> {
             Setting::GlobalKnownHostsFile(value) => first(&mut self.global_known_hosts, value, origin),
             Setting::StrictHostKeyChecking(value) => first(&mut self.strictness, value, origin),
             Setting::HostKeyAlias(value) => first(&mut self.host_key_alias, value, origin),
-            Setting::ConnectTimeout(value) => first(&mut self.connect_timeout, value, origin),
-            Setting::ServerAliveInterval(value) => first(&mut self.alive_interval, value, origin),
+            Setting::ConnectTimeout(Some(value)) => first(&mut self.connect_timeout, value, origin),
+            Setting::ServerAliveInterval(Some(value)) => first(&mut self.alive_interval, value, origin),
+            Setting::ConnectTimeout(None) | Setting::ServerAliveInterval(None) => {}
             Setting::ServerAliveCountMax(value) => first(&mut self.alive_count_max, value, origin),
             Setting::BatchMode(value) => first(&mut self.batch_mode, value, origin),
             Setting::PubkeyAuthentication(value) => first(&mut self.pubkey_authentication, value, origin),
@@ -334,7 +335,7 @@ impl<'a> Draft<'a> {
             ),
             host_key_policy: self.policy()?,
             host_key_alias: written(self.host_key_alias),
-            connect_timeout: or_default(self.connect_timeout, None),
+            connect_timeout: connect_timeout(self.connect_timeout),
             server_alive_interval: or_default(self.alive_interval, Duration::ZERO),
             server_alive_count_max: or_default(self.alive_count_max, 3),
             batch_mode: or_default(self.batch_mode, false).value,
@@ -431,6 +432,15 @@ fn user_known_hosts(
         value: at(&origin, expanded)?,
         origin,
     })
+}
+
+/// OpenSSH takes zero for "no limit" too.
+fn connect_timeout(timeout: Slot<'_, Duration>) -> Sourced<Option<Duration>> {
+    let Sourced { value, origin } = or_default(timeout, Duration::ZERO);
+    Sourced {
+        value: Some(value).filter(|time| !time.is_zero()),
+        origin,
+    }
 }
 
 fn defaults(files: &[&str]) -> Sourced<Vec<String>> {
