@@ -7,6 +7,9 @@ pub mod agent;
 pub mod algorithms;
 pub mod config;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod keys;
 pub mod known_hosts;
 pub mod message;

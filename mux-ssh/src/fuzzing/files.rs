@@ -81,12 +81,12 @@ pub fn key_file(data: &[u8]) {
 }
 
 /// The input is what an agent sends.
-pub fn agent(data: &[u8]) {
+pub fn agent(now: Instant, data: &[u8]) {
     let mut client = AgentClient::new();
     client.request_identities();
     client.sign(&key(), SignatureAlgorithm::Ed25519, b"data");
     client.bind_session(&key(), b"session", b"signature");
-    let (now, mut input) = (Instant::now_for_fuzzing(), BytesMut::new());
+    let mut input = BytesMut::new();
     for piece in data.chunks(7) {
         input.extend_from_slice(piece);
         let mut out = mux_proto::SendQueue::new();

@@ -154,7 +154,7 @@ impl Inbound {
         // The smallest packet: padding length, one byte of payload, four of padding.
         let min = 1 + 1 + MIN_PADDING;
         let bytes = usize::try_from(length).map_err(|_| Violation::PacketLength(length))?;
-        let aligned = (alignment.counted + bytes % alignment.block) % alignment.block == 0;
+        let aligned = (alignment.counted + bytes % alignment.block).is_multiple_of(alignment.block);
         if (min..=max).contains(&bytes) && aligned {
             Ok(bytes)
         } else {
@@ -176,7 +176,7 @@ impl Inbound {
 /// The length of the payload in an opened packet.
 fn payload_length(packet: &[u8], length: usize) -> Result<usize, Violation> {
     let padding = packet.get(LENGTH).copied().ok_or(Violation::Truncated)?;
-    let payload = (length - 1).checked_sub(usize::from(padding)).unwrap_or_default();
+    let payload = (length - 1).saturating_sub(usize::from(padding));
     if usize::from(padding) < MIN_PADDING || payload == 0 {
         return Err(Violation::PaddingLength(padding));
     }

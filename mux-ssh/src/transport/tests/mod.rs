@@ -5,8 +5,11 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test fails by panicking"
+    clippy::cast_possible_truncation,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, and knows its numbers"
 )]
 
 mod exchange;
+mod packets;
 mod pair;
