@@ -30,15 +30,24 @@ impl Agent {
         let process = Command::new("ssh-agent")
             .args(["-D", "-a", socket.to_str().unwrap()])
             .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("ssh-agent cannot be run ({error}): apt install openssh-client"));
         while UnixStream::connect(&socket).is_err() {
             std::thread::yield_now();
         }
-        let agent = Self { directory, process, socket };
+        let agent = Self {
+            directory,
+            process,
+            socket,
+        };
         for kind in ["ed25519", "rsa"] {
             let file = agent.key_file(kind);
-            run("ssh-keygen", &["-q", "-t", kind, "-N", "", "-C", kind, "-f", &file], &agent.socket);
+            run(
+                "ssh-keygen",
+                &["-q", "-t", kind, "-N", "", "-C", kind, "-f", &file],
+                &agent.socket,
+            );
             run("ssh-add", &["-q", &file], &agent.socket);
         }
         agent
@@ -82,7 +91,11 @@ impl Drop for Agent {
 }
 
 fn run(program: &str, arguments: &[&str], socket: &Path) {
-    let status = Command::new(program).args(arguments).env("SSH_AUTH_SOCK", socket).status().unwrap();
+    let status = Command::new(program)
+        .args(arguments)
+        .env("SSH_AUTH_SOCK", socket)
+        .status()
+        .unwrap();
     assert!(status.success(), "{program} {arguments:?}");
 }
 
@@ -90,14 +103,27 @@ fn run(program: &str, arguments: &[&str], socket: &Path) {
 fn an_agent_lists_its_keys_and_signs_with_each_algorithm_of_theirs() {
     let agent = Agent::start("sign");
     let events = agent.ask(AgentClient::request_identities);
-    let [AgentEvent::Identities { identities, skipped: 0 }] = events.as_slice() else { panic!("{events:?}") };
-    let types: Vec<KeyType> = identities.iter().map(|identity| identity.key.key_type()).collect();
+    let [
+        AgentEvent::Identities {
+            identities,
+            skipped: 0,
+        },
+    ] = events.as_slice()
+    else {
+        panic!("{events:?}")
+    };
+    let types: Vec<KeyType> = identities
+        .iter()
+        .map(|identity| identity.key.key_type())
+        .collect();
     assert_eq!(types, [KeyType::Ed25519, KeyType::Rsa]);
     assert_eq!(identities.first().unwrap().comment, "ed25519");
     for identity in identities {
         for &algorithm in identity.key.key_type().signature_algorithms() {
             let events = agent.ask(|client| client.sign(&identity.key, algorithm, b"data"));
-            let [AgentEvent::Signature(signature)] = events.as_slice() else { panic!("{events:?}") };
+            let [AgentEvent::Signature(signature)] = events.as_slice() else {
+                panic!("{events:?}")
+            };
             assert_eq!(identity.key.verify(algorithm, b"data", signature), Ok(()));
         }
     }

@@ -116,7 +116,7 @@ fn encrypted_keys_open_with_their_passphrase_only_whatever_the_cipher() {
         "aes128-gcm@openssh.com",
         "chacha20-poly1305@openssh.com",
     ] {
-        let name = cipher.replace('@', "-").replace('.', "-");
+        let name = cipher.replace(['@', '.'], "-");
         let path = directory.key(&name, &["-t", "ed25519", "-N", "secret", "-Z", cipher, "-a", "1"]);
         check(&path, Some("secret"));
     }

@@ -12,23 +12,27 @@ use crate::algorithms::SignatureAlgorithm;
 use crate::keys::PublicKey;
 use crate::wire::{Reader, Writer};
 
-fn written(fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+fn written(fill: impl for<'b, 'w> FnOnce(&'b mut Writer<'w>) -> &'b mut Writer<'w>) -> Vec<u8> {
     let mut out = BytesMut::new();
     fill(&mut Writer::new(&mut out));
     out.to_vec()
 }
 
 /// A frame with its length.
-fn frame(fill: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-    written(|writer| drop(writer.string_of(fill)))
+fn frame(fill: impl for<'b, 'w> FnOnce(&'b mut Writer<'w>) -> &'b mut Writer<'w>) -> Vec<u8> {
+    written(|writer| {
+        writer.string_of(|inner| {
+            fill(inner);
+        })
+    })
 }
 
 fn key() -> PublicKey {
-    PublicKey::parse(&written(|w| drop(w.string("ssh-ed25519").string([7; 32])))).unwrap()
+    PublicKey::parse(&written(|w| w.string("ssh-ed25519").string([7; 32]))).unwrap()
 }
 
 fn signature(name: &str) -> Vec<u8> {
-    written(|w| drop(w.string(name).string([1; 64])))
+    written(|w| w.string(name).string([1; 64]))
 }
 
 /// A client and the bytes that it has sent.
@@ -89,7 +93,7 @@ fn check(ask: impl FnOnce(&mut AgentClient), answer: &[u8], expected: Result<Age
         Err(error) => {
             assert_eq!(result, Err(error));
             // It stays that way, and nothing more is sent.
-            assert_eq!(talk.answer(&frame(|w| drop(w.byte(5)))), Err(error));
+            assert_eq!(talk.answer(&frame(|w| w.byte(5))), Err(error));
             talk.client.request_identities();
             assert_eq!(talk.sent(), None);
         }
@@ -127,11 +131,11 @@ fn questions_are_encoded_as_the_protocol_says_and_asked_one_at_a_time() {
             .string("session-bind@openssh.com")
             .string(key().blob())
             .string("session");
-        w.string("signature").boolean(false);
+        w.string("signature").boolean(false)
     });
     assert_eq!(talk.sent(), Some(expected));
     assert_eq!(talk.sent(), None);
-    talk.answer(&frame(|w| drop(w.byte(6)))).unwrap();
+    talk.answer(&frame(|w| w.byte(6))).unwrap();
     assert_eq!(talk.client.poll_event(), Some(AgentEvent::Bound));
     assert_eq!(talk.sent(), Some(vec![11]));
 }
@@ -141,11 +145,11 @@ fn identities_that_cannot_be_used_are_counted() {
     let answer = frame(|w| {
         w.byte(12).uint32(4);
         w.string(key().blob()).string("mine");
-        w.string(written(|w| drop(w.string("ssh-ed25519").string([7; 31]))))
+        w.string(written(|w| w.string("ssh-ed25519").string([7; 31])))
             .string("truncated");
-        w.string(written(|w| drop(w.string("sk-ssh-ed25519@openssh.com"))))
+        w.string(written(|w| w.string("sk-ssh-ed25519@openssh.com")))
             .string("token");
-        w.string("").string([0xff]);
+        w.string("").string([0xff])
     });
     let identities = vec![AgentIdentity {
         key: key(),
@@ -162,14 +166,14 @@ fn identities_that_cannot_be_used_are_counted() {
     };
     check(
         AgentClient::request_identities,
-        &frame(|w| drop(w.byte(12).uint32(0))),
+        &frame(|w| w.byte(12).uint32(0)),
         Ok(none),
     );
 }
 
 #[test]
 fn signatures_must_be_of_the_algorithm_that_was_asked_for() {
-    let answer = |blob: &[u8]| frame(|w| drop(w.byte(14).string(blob)));
+    let answer = |blob: &[u8]| frame(|w| w.byte(14).string(blob));
     let good = signature("ssh-ed25519");
     check(
         sign,
@@ -198,7 +202,7 @@ fn signatures_must_be_of_the_algorithm_that_was_asked_for() {
 #[test]
 fn a_refusal_answers_any_question() {
     for number in [5, 28] {
-        let failure = frame(|w| drop(w.byte(number)));
+        let failure = frame(|w| w.byte(number));
         check(
             AgentClient::request_identities,
             &failure,
@@ -218,16 +222,16 @@ fn a_refusal_answers_any_question() {
 
 #[test]
 fn an_answer_to_another_question_ends_the_conversation() {
-    let success = frame(|w| drop(w.byte(6)));
+    let success = frame(|w| w.byte(6));
     check(sign, &success, violation(AgentViolation::UnexpectedAnswer(6)));
     check(
         AgentClient::request_identities,
         &success,
         violation(AgentViolation::UnexpectedAnswer(6)),
     );
-    let identities = frame(|w| drop(w.byte(12).uint32(0)));
+    let identities = frame(|w| w.byte(12).uint32(0));
     check(sign, &identities, violation(AgentViolation::UnexpectedAnswer(12)));
-    let signature = frame(|w| drop(w.byte(14).string(signature("ssh-ed25519"))));
+    let signature = frame(|w| w.byte(14).string(signature("ssh-ed25519")));
     check(
         AgentClient::request_identities,
         &signature,
@@ -235,7 +239,7 @@ fn an_answer_to_another_question_ends_the_conversation() {
     );
     check(
         sign,
-        &frame(|w| drop(w.byte(99))),
+        &frame(|w| w.byte(99)),
         violation(AgentViolation::UnexpectedAnswer(99)),
     );
 }
@@ -243,11 +247,11 @@ fn an_answer_to_another_question_ends_the_conversation() {
 #[test]
 fn an_answer_without_a_question_is_refused() {
     let mut talk = Talk::asking(|_| {});
-    let error = talk.answer(&frame(|w| drop(w.byte(6)))).unwrap_err();
+    let error = talk.answer(&frame(|w| w.byte(6))).unwrap_err();
     assert_eq!(error, AgentError::Violation(AgentViolation::Unasked));
     // A question that waits to be sent has no answer yet either.
     let mut talk = Talk::asking(sign);
-    let error = talk.answer(&frame(|w| drop(w.byte(5)))).unwrap_err();
+    let error = talk.answer(&frame(|w| w.byte(5))).unwrap_err();
     assert_eq!(error, AgentError::Violation(AgentViolation::Unasked));
 }
 
@@ -275,12 +279,8 @@ fn a_frame_that_was_announced_costs_nothing_until_it_comes() {
 #[test]
 fn answers_that_lie_about_their_content_are_refused() {
     let ask = AgentClient::request_identities;
-    check(
-        ask,
-        &frame(|w| drop(w.byte(12))),
-        violation(AgentViolation::Truncated),
-    );
-    let many = frame(|w| drop(w.byte(12).uint32(1_000_000)));
+    check(ask, &frame(|w| w.byte(12)), violation(AgentViolation::Truncated));
+    let many = frame(|w| w.byte(12).uint32(1_000_000));
     check(
         ask,
         &many,
@@ -288,16 +288,16 @@ fn answers_that_lie_about_their_content_are_refused() {
     );
     check(
         ask,
-        &frame(|w| drop(w.byte(12).uint32(2048))),
+        &frame(|w| w.byte(12).uint32(2048)),
         violation(AgentViolation::Truncated),
     );
-    let long = frame(|w| drop(w.byte(12).uint32(1).uint32(u32::MAX)));
+    let long = frame(|w| w.byte(12).uint32(1).uint32(u32::MAX));
     check(ask, &long, violation(AgentViolation::Truncated));
-    let more = frame(|w| drop(w.byte(12).uint32(0).byte(0)));
+    let more = frame(|w| w.byte(12).uint32(0).byte(0));
     check(ask, &more, violation(AgentViolation::TrailingBytes));
     check(
         sign,
-        &frame(|w| drop(w.byte(14).uint32(5))),
+        &frame(|w| w.byte(14).uint32(5)),
         violation(AgentViolation::Truncated),
     );
 }
@@ -307,7 +307,7 @@ fn an_answer_may_arrive_byte_by_byte() {
     let mut talk = Talk::asking(sign);
     talk.sent();
     let blob = signature("ssh-ed25519");
-    for byte in frame(|w| drop(w.byte(14).string(&blob))) {
+    for byte in frame(|w| w.byte(14).string(&blob)) {
         assert_eq!(talk.client.poll_event(), None);
         talk.answer(&[byte]).unwrap();
     }

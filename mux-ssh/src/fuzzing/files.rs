@@ -28,20 +28,33 @@ pub fn ssh_config(data: &[u8]) {
         user: "me".to_owned(),
         host: "here.example.org".to_owned(),
         variables: [("HOME".to_owned(), "/home/me".to_owned())].into(),
-        files: if options & 16 == 0 { ConfigFiles::Default } else { ConfigFiles::Only("/f".to_owned()) },
-        options: if option.is_empty() { Vec::new() } else { vec![option.into_owned()] },
+        files: if options & 16 == 0 {
+            ConfigFiles::Default
+        } else {
+            ConfigFiles::Only("/f".to_owned())
+        },
+        options: if option.is_empty() {
+            Vec::new()
+        } else {
+            vec![option.into_owned()]
+        },
         ..Local::default()
     });
     // Includes of one input: enough to nest, few enough to end.
     let mut files = 0;
     for host in ["web1", "a", "-x", "db.example.org"] {
-        let facts = Facts { host: host.to_owned(), ..Facts::default() };
+        let facts = Facts {
+            host: host.to_owned(),
+            ..Facts::default()
+        };
         while let Ok(Step::Need(need)) = resolver.resolve(&facts) {
             files += 1;
             match need {
                 Need::File(path) if files <= 4 => resolver.supply_file(path, Ok(content)),
                 Need::File(path) => resolver.supply_file(path, Err(ErrorKind::NotFound)),
-                Need::Glob(pattern) => resolver.supply_glob(pattern, vec!["/g/1".to_owned(), "/g/2".to_owned()]),
+                Need::Glob(pattern) => {
+                    resolver.supply_glob(pattern, vec!["/g/1".to_owned(), "/g/2".to_owned()])
+                }
             }
         }
         if let Ok(Step::Done(config)) = resolver.resolve(&facts) {
@@ -55,7 +68,11 @@ pub fn known_hosts(data: &[u8]) {
     let hosts = KnownHosts::parse([("fuzz", data)]);
     assert!(hosts.bad_lines() >= hosts.warnings().len());
     let mut memo = Memo::default();
-    for host in [HostId::new("web1", 22), HostId::new("web1", 2222), HostId::alias("*")] {
+    for host in [
+        HostId::new("web1", 22),
+        HostId::new("web1", 2222),
+        HostId::alias("*"),
+    ] {
         let first = hosts.lookup(&mut memo, &host, &key());
         assert_eq!(hosts.lookup(&mut memo, &host, &key()), first);
         let _types = hosts.key_types(&mut memo, &host);
@@ -72,7 +89,10 @@ pub fn key_file(data: &[u8]) {
         if !file.is_encrypted() {
             let _opened = file.unlock(None).map(|key| {
                 let algorithms = key.public().key_type().signature_algorithms();
-                algorithms.iter().map(|&algorithm| key.sign(algorithm, b"data")).collect::<Vec<_>>()
+                algorithms
+                    .iter()
+                    .map(|&algorithm| key.sign(algorithm, b"data"))
+                    .collect::<Vec<_>>()
             });
         }
     }
