@@ -1,4 +1,6 @@
 //! Runs commands on fleets of machines: the parts that the `mux` binary is made of.
 
+pub mod flags;
 pub mod hub;
+pub mod plan;
 pub mod targets;
