@@ -2,5 +2,6 @@
 
 pub mod flags;
 pub mod hub;
+pub mod output;
 pub mod plan;
 pub mod targets;
