@@ -19,6 +19,8 @@ mod write;
 pub(crate) use escape::Neutraliser;
 pub use style::{Facts, Options};
 pub use tally::Tally;
+#[cfg(test)]
+pub(crate) use tally::tally_of;
 pub use write::{Credit, Destination, Extent, Payload, Write};
 
 use std::collections::{HashSet, VecDeque};

@@ -260,7 +260,11 @@ impl Store {
                 let name = format!(
                     "{}.{}",
                     place / 2,
-                    if place.is_multiple_of(2) { "stdout" } else { "stderr" }
+                    if place.is_multiple_of(2) {
+                        "stdout"
+                    } else {
+                        "stderr"
+                    }
                 );
                 let file = stream.file.get_or_insert_with(|| directory.join(name).into());
                 Destination::File(Arc::clone(file))

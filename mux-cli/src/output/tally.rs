@@ -231,3 +231,15 @@ pub(super) fn shown_size(bytes: u64) -> String {
     }
     format!("{amount:.1} {unit}")
 }
+
+/// The tally of a run with these outcomes.
+#[cfg(test)]
+pub(crate) fn tally_of(outcomes: impl IntoIterator<Item = Outcome>) -> Tally {
+    let outcomes: Vec<Outcome> = outcomes.into_iter().collect();
+    let mut tally = Tally::new(outcomes.len());
+    outcomes
+        .into_iter()
+        .enumerate()
+        .for_each(|(index, outcome)| tally.finish(index, outcome));
+    tally
+}
