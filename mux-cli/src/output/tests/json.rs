@@ -37,9 +37,9 @@ fn violations(root: &Value, schema: &Value, value: &Value) -> Vec<String> {
                 .all(|schema| violations(root, schema, value).is_empty()),
             "const" => rule == value,
             "enum" => rule.as_array().unwrap().contains(value),
-            "type" => match rule {
-                Value::Array(types) => types.iter().any(|name| has_type(name, value)),
-                name => has_type(name, value),
+            "type" => match rule.as_array() {
+                Some(types) => types.iter().any(|name| has_type(name, value)),
+                None => has_type(rule, value),
             },
             "minimum" => value.as_f64().is_none_or(|value| value >= rule.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|value| value <= rule.as_f64().unwrap()),

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::store::Limits;
 use super::*;
 use crate::hub::{Failure, Stage};
-use crate::plan::{ColorChoice, OutputPlan};
+use crate::plan::{ColorChoice, Format, OutputPlan};
 
 const OUT: StreamKind = StreamKind::Stdout;
 const ERR: StreamKind = StreamKind::Stderr;
