@@ -52,22 +52,24 @@ impl Output {
             .collect();
         if !broken.is_empty() {
             let names = self.names(&broken);
-            self.say(&format!(
-                "mux: {names}: lines without an end were broken after {}\n",
+            self.complain(&format!(
+                "{names}: lines without an end were broken into pieces of {}",
                 tally::shown_size(lines::MAX_LINE as u64)
             ));
         }
         if !spilled.is_empty() {
             let (names, size) = (self.names(spilled), tally::shown_size(spilled_bytes));
-            self.say(&format!(
-                "mux: {names}: large output, {size} of it went through a temporary file\n"
-            ));
+            let place = match self.renderer {
+                Renderer::Jsonl { .. } => "is in files that are named in its lines",
+                Renderer::Text(_) | Renderer::Grouped { .. } => "went through a temporary file",
+            };
+            self.complain(&format!("{names}: large output, {size} of it {place}"));
         }
         if !cut.is_empty() {
             let (names, size) = (self.names(cut), tally::shown_size(cut_bytes));
             let limit = tally::shown_size(store::MAX_SPILLED);
-            self.say(&format!(
-                "mux: {names}: the last {size} of output were cut: over {limit} in all\n"
+            self.complain(&format!(
+                "{names}: the last {size} of output were cut: over {limit} in all"
             ));
         }
     }

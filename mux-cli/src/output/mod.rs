@@ -127,15 +127,19 @@ impl Output {
         if wanted {
             let host = request.and_then(|request| self.hosts.get(index(request)));
             let name = host.map(|host| format!("{}: ", host.text)).unwrap_or_default();
-            self.say(&format!("mux: {name}{text}\n"));
+            self.complain(&format!("{name}{text}"));
         }
     }
 
-    fn say(&mut self, text: &str) {
-        let text = match self.options.stderr.is_terminal {
+    /// Says something on standard error even where `-q` was asked for: why output is missing, or why the run ends.
+    pub fn complain(&mut self, text: &str) {
+        // One line: a server's words must not be able to look like ours.
+        let text = format!("mux: {}", text.trim_end().replace(['\n', '\r'], " "));
+        let mut text = match self.options.stderr.is_terminal {
             true => escape::neutralise(text.as_bytes()),
-            false => text.to_owned(),
+            false => text,
         };
+        text.push('\n');
         self.queue
             .push_bytes(&Destination::Stderr, Bytes::from(text), None);
     }

@@ -368,3 +368,26 @@ fn progress_leaves_output_to_a_file_alone() {
     drop(desk);
     assert_eq!((all(out), all(err)), (b"x\n".to_vec(), b"1/2".to_vec()));
 }
+
+#[test]
+fn progress_is_taken_away_when_nobody_reads_the_output() {
+    let ((out, to_out), (err, to_err)) = (io::pipe().unwrap(), io::pipe().unwrap());
+    drop(out);
+    let mut desk = Desk::on(Streams {
+        stdout: Some(to_out.into()),
+        stderr: Some(to_err.into()),
+        stdout_is_terminal: false,
+        stderr_is_terminal: true,
+    });
+    desk.send(Destination::Progress, b"1/2");
+    desk.settle();
+    // Waits until the line is there: the thread draws it once it has nothing else to do.
+    let mut err = io::BufReader::new(err);
+    let mut shown = [0; 3];
+    err.read_exact(&mut shown).unwrap();
+    desk.send(Destination::Stdout, b"x\n");
+    desk.send(Destination::Progress, b"2/2");
+    assert_eq!(desk.settle().len(), 1);
+    drop(desk);
+    assert_eq!((&shown, all(err)), (b"1/2", b"\r\x1b[K".to_vec()));
+}

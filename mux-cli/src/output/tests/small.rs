@@ -137,6 +137,29 @@ fn notices_name_their_host_and_obey_quiet_and_verbose() {
 }
 
 #[test]
+fn a_notice_is_one_line_and_a_complaint_ignores_quiet() {
+    let mut run = Run::new(
+        Options {
+            quiet: true,
+            ..plain(Format::Text)
+        },
+        &["a"],
+    );
+    run.output.complain("disk full");
+    run.exit(0, 0);
+    run.check("", "mux: disk full\n");
+    let mut run = Run::new(plain(Format::Text), &["a"]);
+    let text = "banner\nok=1 in 0.1s\r\n".to_owned();
+    run.output.handle(Event::Notice {
+        request: Some(RequestId(0)),
+        level: Level::Warning,
+        text,
+    });
+    run.exit(0, 0);
+    run.check("", "mux: a: banner ok=1 in 0.1s\n");
+}
+
+#[test]
 fn progress_is_shown_on_a_terminal_after_a_while_and_taken_away_at_the_end() {
     let mut run = Run::new(options(GATHERED, &facts(true)), &["web[01-03]"]);
     for host in 0..3 {

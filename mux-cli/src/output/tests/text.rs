@@ -109,7 +109,7 @@ fn a_line_without_end_is_broken_and_said() {
     assert_eq!(lines, [lines::MAX_LINE + 3, 1024 + 3, 0]);
     assert_eq!(
         run.stderr,
-        b"mux: a: lines without an end were broken after 1.0 MiB\n"
+        b"mux: a: lines without an end were broken into pieces of 1.0 MiB\n"
     );
 }
 
