@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod algorithms;
+pub mod client;
 pub mod config;
 mod error;
 #[cfg(feature = "fuzzing")]
@@ -17,4 +18,5 @@ mod pattern;
 pub mod transport;
 pub mod wire;
 
+pub use client::Client;
 pub use error::{Error, Incompatible, Misuse, Violation};

@@ -170,6 +170,7 @@ impl Transport {
                 first_host_key: theirs.host_keys.first().unwrap_or_default().to_owned(),
                 post_quantum: theirs.has_post_quantum(&self.offer.kex),
                 one_session: false,
+                none_first: false,
             }));
         }
         Ok(())
