@@ -15,6 +15,8 @@ pub mod keys;
 pub mod known_hosts;
 pub mod message;
 mod pattern;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod transport;
 pub mod wire;
 

@@ -26,6 +26,8 @@ mod phase;
 mod random;
 mod receive;
 mod send;
+#[cfg(feature = "server")]
+mod tapped;
 #[cfg(test)]
 mod tests;
 
