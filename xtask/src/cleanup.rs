@@ -1,0 +1,125 @@
+//! What must not outlive a verb: servers that it started and directories that it filled.
+//!
+//! A [`Guard`] undoes its thing when dropped; Ctrl-C and SIGTERM undo everything and leave with 128 + the signal.
+//! It never touches what was not handed to it.
+
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Undone last to first, on a signal.
+static PENDING: Mutex<Vec<Undo>> = Mutex::new(Vec::new());
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Undo {
+    Kill(i32),
+    Remove(PathBuf),
+}
+
+/// From now on a signal cleans up before the process ends. Called once by each verb that starts servers.
+pub(crate) fn on_signals() -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot watch signals")?;
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            for undo in pending().drain(..).rev() {
+                undo.perform();
+            }
+            std::process::exit(128 + signal);
+        }
+    });
+    Ok(())
+}
+
+/// A temporary directory that goes away with its guard, or on a signal.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// A fresh directory that only this user can enter: it will hold private keys.
+    pub(crate) fn new(prefix: &str) -> Result<Self> {
+        let path = tempfile::Builder::new()
+            .prefix(prefix)
+            .tempdir()
+            .context("cannot make a temporary directory")?
+            .keep();
+        pending().push(Undo::Remove(path.clone()));
+        Ok(Self { path })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        settle(&Undo::Remove(self.path.clone()));
+    }
+}
+
+/// A server in the background that ends with its guard, or on a signal.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    undo: Undo,
+}
+
+impl Server {
+    pub(crate) fn new(child: Child) -> Self {
+        let undo = Undo::Kill(
+            child
+                .id()
+                .try_into()
+                .expect("a process id fits an i32 on every Unix"),
+        );
+        pending().push(undo.clone());
+        Self { child, undo }
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        settle(&self.undo);
+        // Reaped here, or it would stay a zombie for as long as a long benchmark runs.
+        let _ = self.child.wait();
+    }
+}
+
+impl Undo {
+    /// Best effort: what is gone already needs no undoing.
+    fn perform(self) {
+        match self {
+            Self::Kill(pid) => {
+                let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+            }
+            Self::Remove(path) => {
+                let _ = std::fs::remove_dir_all(path);
+            }
+        }
+    }
+}
+
+fn settle(undo: &Undo) {
+    pending().retain(|other| other != undo);
+    undo.clone().perform();
+}
+
+fn pending() -> MutexGuard<'static, Vec<Undo>> {
+    PENDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
