@@ -8,9 +8,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::paths;
 
-/// `cargo` in the workspace's root: the very cargo that runs this program.
+/// `cargo` in the workspace's root. rustup hands the toolchain that runs this program down in the environment.
 pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = Command::new("cargo");
     command.args(arguments).current_dir(paths::root());
     command
 }
