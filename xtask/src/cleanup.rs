@@ -3,15 +3,19 @@
 //! A [`Guard`] undoes its thing when dropped; Ctrl-C and SIGTERM undo everything and leave with 128 + the signal.
 //! It never touches what was not handed to it.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+use crate::command;
 
 /// Undone last to first, on a signal.
 static PENDING: Mutex<Vec<Undo>> = Mutex::new(Vec::new());
@@ -86,6 +90,33 @@ impl Server {
         );
         pending().push(undo.clone());
         Self { child, undo }
+    }
+
+    /// Starts one of our examples and waits for `count` lines that begin with `ready`; gives what follows the word.
+    /// It keeps the other end of the server's standard input, whose end is a reason for our examples to leave.
+    pub(crate) fn ready(mut command: Command, count: usize, log: &Path) -> Result<(Vec<String>, Self)> {
+        let line = command::line(&command);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(log)?);
+        let mut server = Self::new(
+            command
+                .spawn()
+                .with_context(|| format!("cannot start `{line}`"))?,
+        );
+        let output = BufReader::new(server.child().stdout.take().context("no pipe was made")?);
+        let ready = output
+            .lines()
+            .map_while(Result::ok)
+            .filter_map(|line| Some(line.strip_prefix("ready")?.trim().to_owned()));
+        let lines: Vec<String> = ready.take(count).collect();
+        ensure!(
+            lines.len() == count,
+            "`{line}` did not get ready: {}",
+            std::fs::read_to_string(log)?
+        );
+        Ok((lines, server))
     }
 
     pub(crate) fn child(&mut self) -> &mut Child {

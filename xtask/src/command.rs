@@ -33,20 +33,25 @@ pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
 
 /// Standard output of a command that must succeed; standard error is part of the error otherwise.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
+    streams(command).map(|(stdout, _)| stdout)
+}
+
+/// Standard error of a command that must succeed.
+pub(crate) fn stderr(command: &mut Command) -> Result<String> {
+    streams(command).map(|(_, stderr)| stderr)
+}
+
+fn streams(command: &mut Command) -> Result<(String, String)> {
     let output = command
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("cannot start `{}`", line(command)))?;
-    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let [stdout, stderr] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     if !output.status.success() {
-        bail!(
-            "`{}`: {}\n{stdout}{}",
-            line(command),
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("`{}`: {}\n{stdout}{stderr}", line(command), output.status);
     }
-    Ok(stdout)
+    Ok((stdout, stderr))
 }
 
 /// Whether a program can be found.

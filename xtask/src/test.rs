@@ -2,7 +2,7 @@
 //!
 //! It decides the steps and their order. It stops at the first that fails and says how to run that one alone.
 
-mod setup;
+pub(crate) mod setup;
 
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
