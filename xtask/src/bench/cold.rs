@@ -73,11 +73,7 @@ fn compare(directory: &Directory, fleet: &Fleet, options: &Options) -> Result<Va
         }
     }
     show(&runs);
-    let packets = packets::Packets {
-        sent: 0,
-        received: 0,
-        connections: 0,
-    };
+    let packets = packets::of_one_run(fleet, &directory.join("state.packets"), REMOTE)?;
     println!("  {packets}");
     let clients: serde_json::Map<String, Value> = runs
         .iter()

@@ -118,7 +118,7 @@ impl File {
                 .strip_prefix(*module)
                 .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
         };
-        modules.iter().any(|module| matches(module))
+        modules.iter().any(matches)
     }
 
     /// Names outside of test items.
