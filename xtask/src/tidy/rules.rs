@@ -164,8 +164,11 @@ pub(super) const RULES: &[Rule] = &[
 /// Crates whose code sees bytes and instants only.
 const PURE: &[&str] = &["mux-proto", "mux-ssh"];
 
-/// Modules of mux-core that touch descriptors; the rest works on values.
-const DESCRIPTOR_MODULES: &[&str] = &["reactor", "stream", "link", "driver", "child", "signal"];
+/// Modules of mux-core that touch descriptors; the rest works on values. `stdio` opens inherited ones again.
+const DESCRIPTOR_MODULES: &[&str] = &["reactor", "stream", "stdio", "link", "driver", "child", "signal"];
+
+/// Where a clock is read: both loops' `turn`, and the part of it that turns a deadline into a timeout.
+const CLOCK_READERS: &[(&str, &str)] = &[("reactor", "turn"), ("reactor", "wait"), ("driver", "turn")];
 
 /// Modules that hand values between threads: the mailbox of mux-core, the blocking pool of mux-cli.
 const SHARING_MODULES: &[&str] = &["mailbox", "pool"];
@@ -195,11 +198,11 @@ fn clock(tree: &Tree, found: &mut Vec<Finding>) {
             let reads = CLOCKS
                 .iter()
                 .any(|clock| name.path == *clock || name.path.ends_with(&format!("::{clock}")));
+            let function = file.function_at(name.line).map(|function| function.name.as_str());
             let is_turn = file.package() == "mux-core"
-                && file.is_in_module(&["reactor"])
-                && file
-                    .function_at(name.line)
-                    .is_some_and(|function| function.name == "turn");
+                && CLOCK_READERS
+                    .iter()
+                    .any(|(module, reader)| file.is_in_module(&[module]) && function == Some(reader));
             if reads && !is_turn {
                 found.push(finding(
                     file,
@@ -250,9 +253,12 @@ fn sharing(tree: &Tree, found: &mut Vec<Finding>) {
 
 fn descriptors(tree: &Tree, found: &mut Vec<Finding>) {
     const FORBIDDEN: &[&str] = &[
-        "std::net",
+        "std::net::TcpStream",
+        "std::net::TcpListener",
+        "std::net::UdpSocket",
         "std::fs",
-        "std::process",
+        "std::process::Command",
+        "std::process::Child",
         "std::thread",
         "std::os",
         "mio::net",
