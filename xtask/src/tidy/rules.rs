@@ -70,6 +70,12 @@ pub(super) const RULES: &[Rule] = &[
         ),
     },
     Rule {
+        name: "pure-module",
+        check: pure_modules,
+        bad: ("mux-cli/src/hub/job.rs", "use std::fs::File;\n"),
+        good: ("mux-cli/src/pool.rs", "use std::fs::File;\n"),
+    },
+    Rule {
         name: "clock",
         check: clock,
         bad: (
@@ -164,6 +170,9 @@ pub(super) const RULES: &[Rule] = &[
 /// Crates whose code sees bytes and instants only.
 const PURE: &[&str] = &["mux-proto", "mux-ssh"];
 
+/// Modules of mux-cli that decide and render; its blocking pool, its writer and its loop do.
+const PURE_MODULES: &[&str] = &["hub", "targets", "plan", "output"];
+
 /// Modules of mux-core that touch descriptors; the rest works on values. `stdio` opens inherited ones again.
 const DESCRIPTOR_MODULES: &[&str] = &["reactor", "stream", "stdio", "link", "driver", "child", "signal"];
 
@@ -189,6 +198,30 @@ fn pure(tree: &Tree, found: &mut Vec<Finding>) {
     names(files, FORBIDDEN, found, |name| {
         format!("`{name}`: this crate takes and gives values (an address is in `core::net`)")
     });
+}
+
+fn pure_modules(tree: &Tree, found: &mut Vec<Finding>) {
+    const FORBIDDEN: &[&str] = &[
+        "std::fs",
+        "std::process::Command",
+        "std::process::Child",
+        "std::thread",
+        "std::os::fd",
+        "std::os::unix::fs",
+        "std::os::unix::net",
+        "std::net::TcpStream",
+        "rustix",
+        "mio",
+    ];
+    let files = tree
+        .rust()
+        .filter(|file| file.package() == "mux-cli" && file.is_product());
+    names(
+        files.filter(|file| file.is_in_module(PURE_MODULES)),
+        FORBIDDEN,
+        found,
+        |name| format!("`{name}`: {} work on values", PURE_MODULES.join(", ")),
+    );
 }
 
 fn clock(tree: &Tree, found: &mut Vec<Finding>) {
