@@ -6,7 +6,9 @@
 //! This crate decides how the two talk; it never decides what they say.
 
 mod protocol;
+mod raw;
 mod send_queue;
 
 pub use protocol::{Close, Protocol};
+pub use raw::{Raw, RawEvent};
 pub use send_queue::{COPY_BELOW, LOW_WATER, SendQueue};

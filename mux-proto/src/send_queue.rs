@@ -15,7 +15,8 @@ pub const COPY_BELOW: usize = 4 * 1024;
 
 /// An ordered queue of bytes with a low-water mark, written with one vectored write.
 ///
-/// Small pieces are gathered in one growing tail, large ones are passed on without a copy.
+/// Small pieces are gathered in one growing tail, large ones are passed on without a copy. A queue that was emptied
+/// keeps the tail's buffer for the next flight; put [`SendQueue::new`] in its place to give it back.
 #[derive(Debug, Default)]
 pub struct SendQueue {
     segments: VecDeque<Bytes>,
@@ -72,8 +73,14 @@ impl SendQueue {
     /// Fills `slices` from the front of the queue and returns how many were filled.
     pub fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let waiting = self.segments.iter().map(|segment| &segment[..]);
-        let chunks = waiting.chain(std::iter::once(&self.tail[..])).filter(|chunk| !chunk.is_empty());
-        slices.iter_mut().zip(chunks).map(|(slice, chunk)| *slice = IoSlice::new(chunk)).count()
+        let chunks = waiting
+            .chain(std::iter::once(&self.tail[..]))
+            .filter(|chunk| !chunk.is_empty());
+        slices
+            .iter_mut()
+            .zip(chunks)
+            .map(|(slice, chunk)| *slice = IoSlice::new(chunk))
+            .count()
     }
 
     /// Drops the first `count` bytes, which were written.
@@ -91,13 +98,11 @@ impl SendQueue {
         let step = count.min(self.tail.len());
         self.tail.advance(step);
         if self.tail.is_empty() {
-            // A link that has said everything holds no buffer: 10,000 idle links would keep what their largest
-            // flight once needed.
-            self.tail = BytesMut::new();
+            self.tail.clear();
         }
     }
 
-    /// Takes up to `max` bytes from the front, for links without a descriptor.
+    /// Takes up to `max` bytes from the front, as many as lie in one piece, for links without a descriptor.
     pub fn take(&mut self, max: usize) -> Bytes {
         if self.segments.is_empty() {
             let step = max.min(self.tail.len());
@@ -107,7 +112,9 @@ impl SendQueue {
             }
             return taken;
         }
-        let Some(front) = self.segments.front_mut() else { return Bytes::new() };
+        let Some(front) = self.segments.front_mut() else {
+            return Bytes::new();
+        };
         let taken = front.split_to(max.min(front.len()));
         self.queued -= taken.len();
         if front.is_empty() {
