@@ -6,11 +6,23 @@
 #![no_main]
 
 use std::sync::OnceLock;
+use std::time::Instant;
+
+use mux_ssh::fuzzing as ssh;
 
 type Target = fn(&[u8]);
 
 /// Every target. `cargo xtask fuzz` learns the names from here.
-const TARGETS: &[(&str, Target)] = &[("canary", canary)];
+const TARGETS: &[(&str, Target)] = &[
+    ("canary", canary),
+    ("identification", ssh::identification),
+    ("packet", ssh::packet),
+    ("kexinit", ssh::kexinit),
+    ("kex_reply", |data| ssh::kex_reply(Instant::now(), data)),
+    ("ext_info", ssh::ext_info),
+    ("transport", |data| ssh::transport(Instant::now(), data)),
+    ("public_key", ssh::public_key),
+];
 
 static TARGET: OnceLock<Target> = OnceLock::new();
 
