@@ -76,6 +76,7 @@ pub fn kex_reply(now: Instant, data: &[u8]) {
         packet.byte(KEX_ECDH_REPLY).raw(data);
     });
     run(
+        now,
         TransportConfig {
             algorithms: offer,
             ..TransportConfig::default()
