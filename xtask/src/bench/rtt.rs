@@ -129,10 +129,7 @@ fn round_of(directory: &Directory, fleet: &Fleet, options: &Options) -> Result<V
         if client == Client::Mux {
             walls.push((Case::FirstContact, wall(fleet, client, state.path())?));
             walls.push((Case::Remembered, wall(fleet, client, state.path())?));
-            walls.push((
-                Case::NextCommand,
-                hold::next_command(fleet, state.path(), REMOTE)?,
-            ));
+            walls.push((Case::NextCommand, hold::next_command(fleet, REMOTE)?));
         } else {
             walls.push((Case::Peer(client), wall(fleet, client, state.path())?));
         }
