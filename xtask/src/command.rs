@@ -1,6 +1,7 @@
 //! Running other programs: one way to do it, with errors that name the command line.
 
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -20,6 +21,24 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command
         .status()
         .with_context(|| format!("cannot start `{}`", line(command)))?;
+    if !status.success() {
+        bail!("`{}`: {status}", line(command));
+    }
+    Ok(())
+}
+
+/// Like [`run`], with every line of standard output shown and given to `read`.
+pub(crate) fn run_and_read(command: &mut Command, mut read: impl FnMut(&str)) -> Result<()> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start `{}`", line(command)))?;
+    for text in BufReader::new(child.stdout.take().context("no pipe was made")?).lines() {
+        let text = text?;
+        println!("{text}");
+        read(&text);
+    }
+    let status = child.wait()?;
     if !status.success() {
         bail!("`{}`: {status}", line(command));
     }

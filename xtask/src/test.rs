@@ -3,6 +3,7 @@
 //! It decides the steps and their order. It stops at the first that fails and says how to run that one alone.
 
 pub(crate) mod setup;
+mod tally;
 
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -11,11 +12,13 @@ use anyhow::{Result, bail, ensure};
 use lexopt::{Arg, ValueExt};
 
 use crate::{command, fuzz, paths, style};
+use tally::Tally;
 
 struct Step {
     name: &'static str,
     about: &'static str,
-    run: fn() -> Result<()>,
+    /// Gives what the table should say beside the time.
+    run: fn() -> Result<String>,
 }
 
 /// Quick ones first: whoever waits for a failure should not wait long.
@@ -23,7 +26,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "setup",
         about: "foreign servers, a Python environment, cargo-deny",
-        run: setup::run,
+        run: || quiet(setup::run()),
     },
     Step {
         name: "fmt",
@@ -58,7 +61,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "fuzz",
         about: "each decoder for 20 seconds",
-        run: || fuzz::all(fuzz::DEFAULT_SECONDS),
+        run: || quiet(fuzz::all(fuzz::DEFAULT_SECONDS)),
     },
 ];
 
@@ -164,74 +167,94 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Result<ExitCode> {
         println!("{}", style::bold(&format!("== {}: {}", step.name, step.about)));
         let start = Instant::now();
         let result = (step.run)();
-        done.push((step, start.elapsed()));
-        if let Err(error) = result {
-            table(&done, false);
+        let (note, error) = match result {
+            Ok(note) => (Some(note), None),
+            Err(error) => (None, Some(error)),
+        };
+        done.push(Done {
+            name: step.name,
+            time: start.elapsed(),
+            note,
+        });
+        if let Some(error) = error {
+            table(&done);
             bail!(
-                "step {} failed; alone: cargo xtask test --only {}\n{error:#}",
-                step.name,
+                "step {0} failed; alone: cargo xtask test --only {0}\n{error:#}",
                 step.name
             );
         }
     }
-    table(&done, true);
+    table(&done);
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(done: &[(&Step, Duration)], passed: bool) {
+/// A step that ran; without a note if it failed.
+struct Done {
+    name: &'static str,
+    time: Duration,
+    note: Option<String>,
+}
+
+fn table(done: &[Done]) {
     println!();
-    for (index, (step, time)) in done.iter().enumerate() {
-        let failed = !passed && index + 1 == done.len();
-        let verdict = if failed {
-            style::bad("FAILED")
-        } else {
+    for Done { name, time, note } in done {
+        let verdict = if note.is_some() {
             style::good("ok")
+        } else {
+            style::bad("FAILED")
         };
-        println!("{:<8} {:>12}  {verdict}", step.name, style::duration(*time));
+        println!(
+            "{name:<8} {:>12}  {verdict}  {}",
+            style::duration(*time),
+            note.as_deref().unwrap_or_default()
+        );
     }
     println!(
         "{:<8} {:>12}",
         "all",
-        style::duration(done.iter().map(|(_, time)| *time).sum())
+        style::duration(done.iter().map(|done| done.time).sum())
     );
 }
 
-fn cargo(lines: Lines) -> Result<()> {
-    each(lines, |_| {})
+fn cargo(lines: Lines) -> Result<String> {
+    quiet(each_with(lines, command::run))
 }
 
-/// Every line, with something set on each.
-fn each(lines: Lines, prepare: impl Fn(&mut Command)) -> Result<()> {
+fn each_with(lines: Lines, mut run: impl FnMut(&mut Command) -> Result<()>) -> Result<()> {
     for line in lines {
         let mut command = command::cargo([]);
         command.args(*line);
-        prepare(&mut command);
         println!("{}", style::dim(&command::line(&command)));
-        command::run(&mut command)?;
+        run(&mut command)?;
     }
     Ok(())
 }
 
-fn tidy() -> Result<()> {
+fn tidy() -> Result<String> {
     let code = crate::tidy::run(lexopt::Parser::from_args::<[&str; 0]>([]))?;
     ensure!(code == ExitCode::SUCCESS, "see the findings above");
-    Ok(())
+    Ok(String::new())
 }
 
-fn tests() -> Result<()> {
+/// The results are shown again, added up, as the last word: they are what a reader of a log looks for.
+fn tests() -> Result<String> {
     let python = setup::python();
-    each(TESTS, |command| {
+    let mut tally = Tally::default();
+    let result = each_with(TESTS, |command| {
         command.env("MUX_TEST_PYTHON", &python);
-    })
+        command::run_and_read(command, |line| tally.add(line))
+    });
+    println!("{tally}");
+    result.map(|()| tally.to_string())
 }
 
-fn docs() -> Result<()> {
-    each(DOCS, |command| {
-        command.env("RUSTDOCFLAGS", "-D warnings");
-    })
+fn docs() -> Result<String> {
+    quiet(each_with(DOCS, |command| {
+        command::run(command.env("RUSTDOCFLAGS", "-D warnings"))
+    }))
 }
 
-fn deny() -> Result<()> {
+fn deny() -> Result<String> {
     let mut command = Command::new(setup::cargo_deny());
     command.current_dir(paths::root()).args([
         "--all-features",
@@ -241,5 +264,10 @@ fn deny() -> Result<()> {
         "licenses",
         "sources",
     ]);
-    command::run(&mut command)
+    quiet(command::run(&mut command))
+}
+
+/// A step that needs no more than its time in the table.
+fn quiet(result: Result<()>) -> Result<String> {
+    result.map(|()| String::new())
 }

@@ -13,6 +13,9 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::cleanup::{Directory, Server};
 use crate::{command, paths};
 
+/// Generating keys on a busy machine takes a while; a server that is broken exits at once.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// A server on loopback that goes away with this value.
 #[derive(Debug)]
 pub(super) struct Running {
@@ -198,7 +201,7 @@ fn start(mut command: Command, port: u16, log: &Path) -> Result<Running> {
             );
         }
         ensure!(
-            start.elapsed() < Duration::from_secs(10),
+            start.elapsed() < START_TIMEOUT,
             "`{}` does not accept connections",
             command::line(&command)
         );
