@@ -1,1 +1,13 @@
-//! mux-ssh
+//! A sans-IO SSH client: no sockets, no clock, no files. Bytes and time go in, bytes and events come out.
+//!
+//! The crate decides what is said on the wire and what a peer may say; it never reads a file, a socket, the clock
+//! or the environment. All cryptography comes from `aws-lc-rs` (and `sntrup` for the one primitive it lacks).
+
+pub mod algorithms;
+mod error;
+pub mod keys;
+pub mod message;
+pub mod transport;
+pub mod wire;
+
+pub use error::{Error, Incompatible, Misuse, Violation};

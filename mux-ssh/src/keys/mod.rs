@@ -1,0 +1,5 @@
+//! Public and private keys. Decides which keys can be used; never where they come from.
+
+mod public;
+
+pub use public::{KeyBlobError, PublicKey};
