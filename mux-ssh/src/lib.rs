@@ -4,10 +4,12 @@
 //! or the environment. All cryptography comes from `aws-lc-rs` (and `sntrup` for the one primitive it lacks).
 
 pub mod algorithms;
+pub mod client;
 mod error;
 pub mod keys;
 pub mod message;
 pub mod transport;
 pub mod wire;
 
+pub use client::Client;
 pub use error::{Error, Incompatible, Misuse, Violation};
