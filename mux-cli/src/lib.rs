@@ -1,3 +1,5 @@
 //! Runs commands on fleets of machines: the parts that the `mux` binary is made of.
 
 pub mod hub;
+pub mod pool;
+pub mod state;

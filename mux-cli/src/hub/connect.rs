@@ -6,7 +6,9 @@ use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use mux_ssh::{Client, ClientConfig, Exec, Limits, RekeyLimits, Stdin};
+use mux_ssh::Client;
+use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
+use mux_ssh::transport::RekeyLimits;
 
 use super::job::{Context, Job, Phase, Race, Runner, Session};
 use super::{Action, Family, Links, Prepared, SshOptions, Stage, Status, Transport, outcome, pace};
@@ -155,7 +157,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
     }
 
-    fn client<L: Links<Key = K>>(&self, cx: &Context<'_, L>) -> (Client, mux_ssh::ChannelId) {
+    fn client<L: Links<Key = K>>(&self, cx: &Context<'_, L>) -> (Client, ChannelId) {
         let SshOptions { algorithms, keepalive, .. } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
             Transport::Local => SshOptions::default(),
@@ -174,10 +176,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             memory: if caution.no_guess { None } else { self.prepared.memory.clone() },
             keepalive,
             rekey: RekeyLimits::default(),
-            limits: Limits { max_window: cx.shared.max_window, ..Limits::default() },
             spare: false,
             cautious: caution.step_by_step,
+            accept_none: true,
         });
+        client.limit_windows(cx.shared.max_window);
         let command = self.request.command.clone();
         let channel = client.exec(cx.now, Exec { command, env: Vec::new(), stdin: Stdin::Closed });
         (client, channel)

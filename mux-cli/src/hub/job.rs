@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mux_ssh::ChannelId;
+use mux_ssh::client::ChannelId;
 
 use super::countdown::Countdown;
 use super::kill::Killing;

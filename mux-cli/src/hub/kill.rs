@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mux_ssh::{ChannelId, Exec, Stdin};
+use mux_ssh::client::{ChannelId, Exec, Stdin};
 
 use super::job::{Context, Job, Phase};
 use super::{Links, Reason, links};

@@ -57,7 +57,7 @@ pub enum LinkEvent {
     /// The TCP connection stands.
     Connected,
     /// The client says this.
-    Client(mux_ssh::Event),
+    Client(mux_ssh::client::Event),
     /// The link is gone: the last event of its key.
     Closed(Result<(), LinkError<mux_ssh::Error>>),
     /// A local command wrote something.

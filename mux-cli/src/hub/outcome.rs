@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use mux_core::LinkError;
-use mux_ssh::{ChannelFailure, Error};
+use mux_ssh::Error;
+use mux_ssh::client::ChannelFailure;
 
 use super::job::{Ended, Job};
 use super::session::one_line;
@@ -111,7 +112,7 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
 /// Why the server did not let us in, with everything that was tried.
 fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>, why: &str) -> String {
     let mut message = match result {
-        Err(LinkError::Protocol(Error::AuthenticationFailed { .. })) => {
+        Err(LinkError::Protocol(Error::AuthFailed { .. })) => {
             format!("{}@{}: {why}", job.request.user, job.request.host)
         }
         _ => format!("during authentication: {why}"),

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mux_ssh::{Algorithms, Identity, Keepalive, PublicKey, QuestionId, ServerMemory};
-use mux_ssh::{HostKeyAlgorithm, SignatureAlgorithm};
+use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
+use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
+use mux_ssh::keys::PublicKey;
+use mux_ssh::transport::ServerMemory;
 
 use super::RequestId;
 
@@ -76,7 +78,7 @@ pub struct Ticket {
     pub attempt: u32,
 }
 
-/// Something that only the outside can do. Every one but the last three is answered by [`Answer`].
+/// Something that only the outside can do. Those that are answered say by what.
 #[derive(Debug)]
 pub enum Action {
     /// Gather what is known about the target: keys, host-key types, memory. Answered by [`Answer::Prepared`].
@@ -106,7 +108,7 @@ pub enum Action {
         /// What is to be signed.
         data: Bytes,
         /// The session that the signature is for, to bind an agent to it.
-        session_id: Bytes,
+        binding: SessionBinding,
     },
     /// This attempt signs no more.
     SigningOver,
@@ -114,6 +116,8 @@ pub enum Action {
     Remember(ServerMemory),
     /// The key that worked, to be tried first next time.
     RememberKey(KeyId),
+    /// The key that was thought to work, and does not.
+    ForgetKey(KeyId),
 }
 
 /// What the outside says to an [`Action`].
@@ -147,7 +151,7 @@ pub struct Prepared {
     /// The user's keys in the order in which they are tried.
     pub keys: Vec<Offer>,
     /// The types of host key that are on file for the target.
-    pub known_host_key_types: Vec<HostKeyAlgorithm>,
+    pub known_host_key_types: Vec<KeyType>,
     /// The server's habits at the last visit.
     pub memory: Option<ServerMemory>,
     /// Keys that could not be used, and why; said when authentication fails.

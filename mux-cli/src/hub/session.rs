@@ -7,7 +7,8 @@ use std::io::ErrorKind;
 
 use bytes::Bytes;
 use mux_core::LinkError;
-use mux_ssh::{ChannelFailure, ChannelId, Client, Error, Event as Said, QuestionId, Stage as Login};
+use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId, Stage as Login};
+use mux_ssh::{Client, Error};
 
 use super::job::{Context, Job, Phase, Session};
 use super::{Action, Event, Failure, Judgement, Level, Links, Reason, Stage, Status, StreamKind, outcome};
@@ -137,7 +138,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         &mut self,
         cx: &mut Context<'_, L>,
         channel: ChannelId,
-        stream: mux_ssh::StreamKind,
+        stream: client::StreamKind,
         data: Bytes,
     ) {
         if !self.is_command(channel) {
@@ -145,8 +146,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return self.with_client(cx, |client| client.consume(channel, stream, data.len()));
         }
         let stream = match stream {
-            mux_ssh::StreamKind::Stdout => StreamKind::Stdout,
-            mux_ssh::StreamKind::Stderr => StreamKind::Stderr,
+            client::StreamKind::Stdout => StreamKind::Stdout,
+            client::StreamKind::Stderr => StreamKind::Stderr,
         };
         cx.shared.events.push_back(Event::Output { request: self.request.id, stream, data });
     }
@@ -235,7 +236,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
         true
     }
 
-    fn drop_identity<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: usize) {
+    fn drop_identity<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: Option<usize>) {
+        let Some(identity) = identity else { return };
         self.key_refused(identity);
         if identity < self.prepared.keys.len() {
             let offer = self.prepared.keys.remove(identity);
@@ -269,8 +271,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
         match &self.phase {
             Phase::Session(session) => {
                 let kind = match stream {
-                    StreamKind::Stdout => mux_ssh::StreamKind::Stdout,
-                    StreamKind::Stderr => mux_ssh::StreamKind::Stderr,
+                    StreamKind::Stdout => client::StreamKind::Stdout,
+                    StreamKind::Stderr => client::StreamKind::Stderr,
                 };
                 self.with_client(cx, |client| client.consume(session.channel, kind, count));
             }
