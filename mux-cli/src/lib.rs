@@ -3,3 +3,4 @@
 pub mod hub;
 pub mod pool;
 pub mod state;
+pub mod targets;
