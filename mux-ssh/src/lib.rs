@@ -5,9 +5,11 @@
 
 pub mod algorithms;
 pub mod client;
+pub mod config;
 mod error;
 pub mod keys;
 pub mod message;
+mod pattern;
 pub mod transport;
 pub mod wire;
 

@@ -1,0 +1,1 @@
+//! The configuration of hosts against tables of files.
