@@ -1,6 +1,8 @@
 //! Runs commands on fleets of machines: the parts that the `mux` binary is made of.
 
+pub mod flags;
 pub mod hub;
+pub mod plan;
 pub mod pool;
 pub mod state;
 pub mod targets;
