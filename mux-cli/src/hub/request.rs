@@ -11,6 +11,7 @@ use mux_ssh::keys::PublicKey;
 use mux_ssh::transport::ServerMemory;
 
 use super::RequestId;
+pub use crate::plan::Family;
 
 /// One command on one target, with everything resolved: names, ports, users, limits.
 #[derive(Clone, Debug)]
@@ -55,18 +56,6 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
-}
-
-/// Which addresses of a name are used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// Both.
-    #[default]
-    Any,
-    /// IPv4 only.
-    V4,
-    /// IPv6 only.
-    V6,
 }
 
 /// Names one attempt of a request; answers to an attempt that is over are ignored.

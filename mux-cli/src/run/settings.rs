@@ -9,6 +9,7 @@ use mux_ssh::Misuse;
 use mux_ssh::algorithms::Algorithms;
 use mux_ssh::client::Keepalive;
 use mux_ssh::config::{HostConfig, HostKeyPolicy, Origin, Sourced};
+use mux_ssh::known_hosts::HostId;
 
 use crate::hub::{Request, RequestId, SshOptions, Transport};
 use crate::plan::{Connection, Plan};
@@ -48,17 +49,10 @@ pub(crate) struct Profile {
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) request: Request,
-    pub(crate) host_key_name: HostKeyName,
+    pub(crate) host_key_name: HostId,
     pub(crate) profile: Arc<Profile>,
     /// What is said with `-v`.
     pub(crate) notes: Vec<String>,
-}
-
-/// Under what a host's key is filed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct HostKeyName {
-    pub(crate) host: String,
-    pub(crate) port: u16,
 }
 
 /// Builds requests; keeps what the last one had in common with the next.
@@ -81,9 +75,8 @@ impl Settings {
         let connection = &plan.connection;
         let options = shared(&mut self.options, ssh_options(&config, connection)?);
         let host_key_name = match &config.host_key_alias {
-            // An alias stands alone, whatever the port.
-            Some(alias) => HostKeyName { host: alias.value.clone(), port: 22 },
-            None => HostKeyName { host: config.hostname.value.clone(), port: config.port.value },
+            Some(alias) => HostId::alias(&alias.value),
+            None => HostId::new(&config.hostname.value, config.port.value),
         };
         let notes = config.notes.iter().map(ToString::to_string).collect();
         let request = Request {
