@@ -10,8 +10,10 @@ use crate::{Key, LinkError, Stream};
 /// What a [`Reactor`](crate::Reactor) found out in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// A registered source can be read or written, or was requeued.
+    /// A registered source can be read or written.
     Io(Key, Readiness),
+    /// The key was requeued, or has a source that the system cannot poll and that is therefore always ready.
+    Again(Key),
     /// The time set for the key has come. A timer fires once.
     Timer(Key),
     /// A [`Waker`](crate::Waker) was used since the last turn: look into the mailboxes.
@@ -59,6 +61,22 @@ pub enum Event<P: Protocol> {
     Signal(i32),
     /// An application timer, a source that the application registered, or a wake-up from another thread.
     Ready(Ready),
+}
+
+impl<P: Protocol> Event<P> {
+    /// The link that the event is about, if it is about one.
+    #[must_use]
+    pub fn link(&self) -> Option<Key> {
+        match self {
+            Self::Connected(key)
+            | Self::Protocol(key, _)
+            | Self::Closed(key, ..)
+            | Self::Outgoing(key)
+            | Self::Finished(key)
+            | Self::Consumed(key, _) => Some(*key),
+            Self::Accepted(..) | Self::Exited(..) | Self::Signal(_) | Self::Ready(_) => None,
+        }
+    }
 }
 
 impl<P: Protocol> fmt::Debug for Event<P>

@@ -15,7 +15,8 @@ pub const COPY_BELOW: usize = 4 * 1024;
 
 /// An ordered queue of bytes with a low-water mark, written with one vectored write.
 ///
-/// Small pieces are gathered in one growing tail, large ones are passed on without a copy.
+/// Small pieces are gathered in one growing tail, large ones are passed on without a copy. A queue that was emptied
+/// keeps the tail's buffer for the next flight; put [`SendQueue::new`] in its place to give it back.
 #[derive(Debug, Default)]
 pub struct SendQueue {
     segments: VecDeque<Bytes>,
@@ -97,13 +98,11 @@ impl SendQueue {
         let step = count.min(self.tail.len());
         self.tail.advance(step);
         if self.tail.is_empty() {
-            // A link that has said everything holds no buffer: 10,000 idle links would keep what their largest
-            // flight once needed.
-            self.tail = BytesMut::new();
+            self.tail.clear();
         }
     }
 
-    /// Takes up to `max` bytes from the front, for links without a descriptor.
+    /// Takes up to `max` bytes from the front, as many as lie in one piece, for links without a descriptor.
     pub fn take(&mut self, max: usize) -> Bytes {
         if self.segments.is_empty() {
             let step = max.min(self.tail.len());
