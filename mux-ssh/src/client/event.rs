@@ -189,16 +189,3 @@ pub struct SessionBinding {
     /// The host key's signature of the session id.
     pub signature: Bytes,
 }
-
-/// Packets and bytes of one connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// SSH packets sent, those of the transport included.
-    pub packets_sent: u64,
-    /// SSH packets received.
-    pub packets_received: u64,
-    /// Bytes that were handed to the link.
-    pub bytes_sent: u64,
-    /// Bytes that were taken from the link.
-    pub bytes_received: u64,
-}

@@ -48,7 +48,10 @@ fn weight(event: &Event) -> usize {
         Event::Banner(text) => text.len(),
         Event::Disconnected { description, .. } => description.len(),
         Event::ExitSignal { signal, message, .. } => signal.len() + message.len(),
-        Event::ChannelFailed { reason: ChannelFailure::Refused { text, .. }, .. } => text.len(),
+        Event::ChannelFailed {
+            reason: ChannelFailure::Refused { text, .. },
+            ..
+        } => text.len(),
         Event::ChannelFailed {
             reason:
                 ChannelFailure::ExecRefused

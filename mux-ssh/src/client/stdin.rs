@@ -29,7 +29,11 @@ pub(crate) struct StdinQueue {
 
 impl StdinQueue {
     pub(crate) fn room(&self) -> usize {
-        if self.finished { 0 } else { MAX_QUEUED.saturating_sub(self.queued) }
+        if self.finished {
+            0
+        } else {
+            MAX_QUEUED.saturating_sub(self.queued)
+        }
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -110,6 +114,10 @@ impl StdinQueue {
 
     /// Nothing will be sent any more.
     pub(crate) fn discard(&mut self) {
-        *self = Self { finished: true, eof_sent: true, ..Self::default() };
+        *self = Self {
+            finished: true,
+            eof_sent: true,
+            ..Self::default()
+        };
     }
 }

@@ -35,7 +35,12 @@ pub(crate) struct Exceeded;
 
 impl ReceiveWindow {
     pub(crate) fn new() -> Self {
-        Self { limit: INITIAL_WINDOW, granted: INITIAL_WINDOW, unconsumed: 0, owed: 0 }
+        Self {
+            limit: INITIAL_WINDOW,
+            granted: INITIAL_WINDOW,
+            unconsumed: 0,
+            owed: 0,
+        }
     }
 
     /// `count` bytes arrived.
@@ -60,7 +65,10 @@ impl ReceiveWindow {
             self.limit /= 2;
         }
         self.limit = self.limit.min(max).max(INITIAL_WINDOW);
-        self.owed = self.limit.saturating_sub(self.granted).saturating_sub(self.unconsumed);
+        self.owed = self
+            .limit
+            .saturating_sub(self.granted)
+            .saturating_sub(self.unconsumed);
     }
 
     /// Whether a refill is worth a packet: half of the window.

@@ -1,7 +1,11 @@
 //! What the owner of a connection decides about its transport, as plain values.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::guess::GuessRule;
+use super::host_key::HostKey;
+use super::ident::OUR_IDENT;
 use crate::algorithms::{Algorithms, KeyType};
 
 /// When a new key exchange is due.
@@ -37,10 +41,12 @@ pub struct ServerMemory {
     pub first_kex: String,
     /// The first name of its host key list.
     pub first_host_key: String,
-    /// Its key exchange list has a post-quantum name that this build has.
+    /// Its key exchange list has a post-quantum name that we offer.
     pub post_quantum: bool,
     /// It allows one session a connection.
     pub one_session: bool,
+    /// It wants the method `none` before any other.
+    pub none_first: bool,
 }
 
 /// The transport of a client.
@@ -54,4 +60,33 @@ pub struct TransportConfig {
     pub memory: Option<ServerMemory>,
     /// When keys are renewed.
     pub rekey: RekeyLimits,
+}
+
+/// The transport of a server.
+#[derive(Clone, Debug)]
+pub struct ServerTransportConfig {
+    /// What is offered; host key algorithms without a key are left out.
+    pub algorithms: Algorithms,
+    /// The keys, one of each type; shared by all connections.
+    pub host_keys: Arc<[HostKey]>,
+    /// The identification, without CR and LF.
+    pub ident: String,
+    /// How a client's guess is judged.
+    pub guess_rule: GuessRule,
+    /// When keys are renewed.
+    pub rekey: RekeyLimits,
+}
+
+impl ServerTransportConfig {
+    /// A server with these keys and everything else as in this build.
+    #[must_use]
+    pub fn new(host_keys: Arc<[HostKey]>) -> Self {
+        Self {
+            algorithms: Algorithms::default(),
+            host_keys,
+            ident: OUR_IDENT.to_owned(),
+            guess_rule: GuessRule::Rfc,
+            rekey: RekeyLimits::default(),
+        }
+    }
 }

@@ -1,25 +1,56 @@
 //! The SSH transport of RFC 4253 for both roles: identification, key exchange, packets, renewal of keys. It decides
 //! what goes on the wire below the services; it never decides whether a host key is trusted, and holds no private
 //! key of a user.
+//!
+//! ```text
+//!  input ─ IdentReader ─ Inbound ─ receive.rs ─┬─ exchange.rs (20 to 49)
+//!                                              └─ Incoming: packets of services, questions
+//!  output ─ ident, control frames (1 to 49), service frames (held back during a key exchange) ─ Outbound
+//! ```
 
+mod cipher;
 mod config;
+mod derive;
+mod exchange;
+mod ext_info;
+mod frames;
+mod guess;
+mod host_key;
 mod ident;
+mod kexinit;
+mod method;
+mod packet;
+mod random;
+mod receive;
+#[cfg(test)]
+mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use mux_proto::SendQueue;
 
-pub use self::config::{RekeyLimits, ServerMemory, TransportConfig};
-pub use self::ident::{Family, Ident, OUR_IDENT};
-use crate::Error;
-use crate::algorithms::SignatureAlgorithm;
+pub use self::config::{RekeyLimits, ServerMemory, ServerTransportConfig, TransportConfig};
+use self::exchange::Exchange;
+pub use self::ext_info::{ExtInfo, MAX_EXTENSIONS};
+use self::frames::Frames;
+use self::guess::Guess;
+pub use self::guess::GuessRule;
+pub use self::host_key::HostKey;
+use self::ident::IdentReader;
+pub use self::ident::{Family, Ident, MAX_BANNER_LINE, MAX_BANNER_LINES, MAX_IDENT, OUR_IDENT};
+pub use self::kexinit::MAX_NAMES;
+use self::kexinit::Side;
+use self::packet::{Inbound, Outbound};
+pub use self::packet::{MAX_PACKET, MAX_PLAIN_PACKET};
+pub use self::receive::{MAX_DESCRIPTION, MAX_IGNORED_BEFORE_KEYS, MAX_UNKNOWN_MESSAGES};
+use crate::algorithms::Algorithms;
 use crate::keys::PublicKey;
+use crate::message::{self, NEWKEYS};
 use crate::wire::Writer;
-
-/// A peer's words in DISCONNECT are cut to this many bytes: they go to a terminal and a log.
-pub const MAX_DESCRIPTION: usize = 1024;
+use crate::{Error, Violation};
 
 /// One step of the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,198 +75,7 @@ pub(crate) enum Incoming {
     Unimplemented(u32),
 }
 
-/// What EXT_INFO (RFC 8308) told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExtInfo {
-    /// `server-sig-algs`: what a user may sign with, names that this build lacks left out. `None`: not said.
-    pub server_sig_algs: Option<Vec<SignatureAlgorithm>>,
-}
-
-/// The transport of a server.
-#[derive(Clone, Debug)]
-pub(crate) struct ServerTransportConfig {
-    /// What is offered; host key algorithms without a key are left out.
-    pub algorithms: crate::algorithms::Algorithms,
-    /// The keys.
-    pub host_keys: Arc<[HostKey]>,
-    /// The identification, without CR and LF.
-    pub ident: String,
-    /// How a client's guess is judged.
-    pub guess_rule: GuessRule,
-    /// When keys are renewed.
-    pub rekey: RekeyLimits,
-}
-
-/// A private key of a host.
-#[derive(Debug)]
-pub struct HostKey(());
-
-/// When a client's guess counts as right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuessRule {
-    /// RFC 4253 §7: both sides name the same key exchange and the same host key algorithm first.
-    Rfc,
-    /// The client's first key exchange is the negotiated one.
-    Negotiated,
-    /// Always: the flag is not looked at.
-    Ignored,
-}
-
-/// The transport of one connection.
-#[derive(Debug)]
-pub(crate) struct Transport {}
-
-impl Transport {
-    /// A client, ready to send its first flight.
-    pub(crate) fn client(_config: TransportConfig) -> Self {
-        todo!()
-    }
-
-    /// A server.
-    pub(crate) fn server(_config: ServerTransportConfig) -> Self {
-        todo!()
-    }
-
-    /// Reads from the front of `input` until one thing happened. `None`: more bytes are needed, or an answer
-    /// ([`Self::waits_for_answer`]). Errors are sticky.
-    pub(crate) fn handle_input(
-        &mut self,
-        _now: Instant,
-        _input: &mut BytesMut,
-    ) -> Result<Option<Incoming>, Error> {
-        todo!()
-    }
-
-    /// The error that the end of input means.
-    pub(crate) fn handle_eof(&mut self) -> Error {
-        todo!()
-    }
-
-    /// Starts a key exchange that is due; fails if one was not answered in time.
-    pub(crate) fn handle_timeout(&mut self, _now: Instant) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// When [`Self::handle_timeout`] is due.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        todo!()
-    }
-
-    /// Encrypts what is queued, as far as the key exchange allows.
-    pub(crate) fn poll_transmit(&mut self, _now: Instant, _out: &mut SendQueue) {
-        todo!()
-    }
-
-    /// Queues a packet of a service. It leaves with [`Self::poll_transmit`], behind NEWKEYS if a key exchange is
-    /// under way. The caller bounds its size: 256 KiB is what OpenSSH accepts, 32 KiB what everyone must.
-    pub(crate) fn send(&mut self, _write: impl FnOnce(&mut Writer<'_>)) {
-        todo!()
-    }
-
-    /// Encrypts a packet of a service straight into `out`, without a copy. Only while [`Self::can_send_now`]; call
-    /// [`Self::poll_transmit`] before, so that what was queued earlier leaves first.
-    pub(crate) fn send_now(&mut self, _out: &mut SendQueue, _write: impl FnOnce(&mut Writer<'_>)) {
-        todo!()
-    }
-
-    /// Whether packets of services leave now: keys are in use, no key exchange is under way, nothing is queued.
-    pub(crate) fn can_send_now(&self) -> bool {
-        todo!()
-    }
-
-    /// Bytes of packets that are queued and not yet encrypted.
-    pub(crate) fn queued(&self) -> usize {
-        todo!()
-    }
-
-    /// Answers [`Incoming::HostKey`]. Accepted: NEWKEYS is queued, and all that is sent after it leaves under the new
-    /// keys in the same flight. Not accepted: a DISCONNECT is queued and the next step is
-    /// [`Error::HostKeyRejected`].
-    pub(crate) fn answer_host_key(&mut self, _accept: bool) {
-        todo!()
-    }
-
-    /// Whether input stands still until [`Self::answer_host_key`]; the owner's `wants_input` is false then.
-    pub(crate) fn waits_for_answer(&self) -> bool {
-        todo!()
-    }
-
-    /// Answers the packet that was handed out last with UNIMPLEMENTED.
-    ///
-    /// # Errors
-    /// The peer has sent too many such packets.
-    pub(crate) fn reject_packet(&mut self) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// Queues DISCONNECT. Nothing is sent after it.
-    pub(crate) fn disconnect(&mut self, _code: u32, _description: &str) {
-        todo!()
-    }
-
-    /// EXT_INFO from now on is a violation: the login is complete.
-    pub(crate) fn forbid_ext_info(&mut self) {
-        todo!()
-    }
-
-    /// Starts a key exchange, unless one is under way.
-    pub(crate) fn start_rekey(&mut self, _now: Instant) {
-        todo!()
-    }
-
-    /// Whether a key exchange is under way, the first one included.
-    pub(crate) fn is_rekeying(&self) -> bool {
-        todo!()
-    }
-
-    /// The sequence number of the next packet that leaves, if nothing but what is queued by [`Self::send`] comes
-    /// before it: for matching [`Incoming::Unimplemented`]. Valid from the first NEWKEYS on.
-    pub(crate) fn next_send_sequence(&self) -> u32 {
-        todo!()
-    }
-
-    /// The hash of the first exchange; set when the host key is asked.
-    pub(crate) fn session_id(&self) -> Option<&Bytes> {
-        todo!()
-    }
-
-    /// The host's signature over the first exchange hash: what an agent's session-bind wants.
-    pub(crate) fn host_signature(&self) -> Option<&Bytes> {
-        todo!()
-    }
-
-    /// The peer's identification, once it was read.
-    pub(crate) fn peer_ident(&self) -> Option<&Ident> {
-        todo!()
-    }
-
-    /// Whether strict key exchange is in force; known from the peer's KEXINIT on.
-    pub(crate) fn is_strict(&self) -> bool {
-        todo!()
-    }
-
-    /// Whether the peer takes EXT_INFO; known from the peer's KEXINIT on.
-    pub(crate) fn peer_takes_ext_info(&self) -> bool {
-        todo!()
-    }
-
-    /// What is worth remembering about this server, once its KEXINIT was read. `one_session` is for others to fill in.
-    pub(crate) fn learned(&self) -> Option<ServerMemory> {
-        todo!()
-    }
-
-    /// The host key, once the peer has proved that it holds it.
-    pub(crate) fn host_key(&self) -> Option<&PublicKey> {
-        todo!()
-    }
-
-    /// Packets and bytes, both ways.
-    pub(crate) fn counters(&self) -> Counters {
-        todo!()
-    }
-}
-
-/// What went over the wire, in both directions.
+/// What went over the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets sent.
@@ -244,6 +84,446 @@ pub struct Counters {
     pub packets_received: u64,
     /// Bytes sent, identification included.
     pub bytes_sent: u64,
-    /// Bytes received.
+    /// Bytes received, identification included.
     pub bytes_received: u64,
+}
+
+/// The transport of one connection.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    role: Role,
+    our_ident: Cow<'static, str>,
+    offer: Algorithms,
+    rekey: RekeyLimits,
+    peer: Peer,
+    inbound: Inbound,
+    outbound: Outbound,
+    /// Messages 1 to 49, which a key exchange does not hold back.
+    control: Frames,
+    /// Everything else.
+    services: Frames,
+    /// The key exchange that is under way.
+    exchange: Option<Box<Exchange>>,
+    /// Takes over behind the NEWKEYS that waits in `control`.
+    next_sealer: Option<cipher::Sealer>,
+    /// What the first key exchange fixed for good.
+    session: Option<Box<Session>>,
+    sending: Sending,
+    /// When the present keys are too old.
+    rekey_at: Option<Instant>,
+    /// DISCONNECT, which leaves last.
+    goodbye: Option<Bytes>,
+    error: Option<Error>,
+}
+
+#[derive(Debug)]
+enum Role {
+    Client {
+        /// What the first flight will gamble on.
+        guess: Option<Guess>,
+        /// It has gambled.
+        guessed: bool,
+    },
+    Server {
+        host_keys: Arc<[HostKey]>,
+        rule: GuessRule,
+    },
+}
+
+/// What may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    /// Nothing has left yet.
+    Unstarted,
+    /// Key exchange: control frames only.
+    Exchange,
+    /// Everything.
+    Open,
+    /// DISCONNECT has left.
+    Over,
+}
+
+/// What was learned about the peer, and how often it tried our patience.
+#[derive(Debug)]
+struct Peer {
+    /// `None` once the identification was read.
+    ident_reader: Option<IdentReader>,
+    ident: Option<Ident>,
+    strict: bool,
+    takes_ext_info: bool,
+    learned: Option<Box<ServerMemory>>,
+    /// Its first NEWKEYS has come.
+    keyed: bool,
+    ignored: u32,
+    unknown: u32,
+    ext_infos: u8,
+    ext_info_forbidden: bool,
+}
+
+/// What the first key exchange fixed.
+#[derive(Debug)]
+struct Session {
+    id: Bytes,
+    host_key: PublicKey,
+    host_signature: Bytes,
+}
+
+impl Transport {
+    /// A client, ready to send its first flight.
+    pub(crate) fn client(mut config: TransportConfig) -> Self {
+        let guess = guess::plan(&mut config);
+        let role = Role::Client {
+            guess,
+            guessed: false,
+        };
+        Self::new(
+            role,
+            Cow::Borrowed(OUR_IDENT),
+            config.algorithms,
+            config.rekey,
+            IdentReader::of_server(),
+        )
+    }
+
+    /// A server, ready to send its first flight.
+    pub(crate) fn server(config: ServerTransportConfig) -> Self {
+        let mut offer = config.algorithms;
+        let has = |key_type| {
+            config
+                .host_keys
+                .iter()
+                .any(|key| key.public().key_type() == key_type)
+        };
+        offer.host_keys.retain(|algorithm| has(algorithm.key_type()));
+        let role = Role::Server {
+            host_keys: config.host_keys,
+            rule: config.guess_rule,
+        };
+        Self::new(
+            role,
+            Cow::Owned(config.ident),
+            offer,
+            config.rekey,
+            IdentReader::of_client(),
+        )
+    }
+
+    fn new(
+        role: Role,
+        our_ident: Cow<'static, str>,
+        offer: Algorithms,
+        rekey: RekeyLimits,
+        ident_reader: IdentReader,
+    ) -> Self {
+        let peer = Peer {
+            ident_reader: Some(ident_reader),
+            ident: None,
+            strict: false,
+            takes_ext_info: false,
+            learned: None,
+            keyed: false,
+            ignored: 0,
+            unknown: 0,
+            ext_infos: 0,
+            ext_info_forbidden: false,
+        };
+        Self {
+            role,
+            our_ident,
+            offer,
+            rekey,
+            peer,
+            inbound: Inbound::new(),
+            outbound: Outbound::new(),
+            control: Frames::default(),
+            services: Frames::default(),
+            exchange: None,
+            next_sealer: None,
+            session: None,
+            sending: Sending::Unstarted,
+            rekey_at: None,
+            goodbye: None,
+            error: None,
+        }
+    }
+
+    /// The error that the end of input means.
+    pub(crate) fn handle_eof(&mut self) -> Error {
+        self.fail(Error::UnexpectedEof)
+    }
+
+    /// Starts a key exchange that is due; fails if one was not answered in time.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Result<(), Error> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        let late = self
+            .exchange
+            .as_ref()
+            .is_some_and(|exchange| exchange.is_late(now));
+        if late {
+            return Err(self.fail(Error::RekeyTimeout));
+        }
+        if self.rekey_due(now) {
+            self.start_rekey(now);
+        }
+        Ok(())
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        if self.error.is_some() {
+            return None;
+        }
+        match &self.exchange {
+            Some(exchange) => exchange.deadline(),
+            None => self.rekey_at,
+        }
+    }
+
+    /// Encrypts what is queued, as far as the key exchange allows.
+    pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut SendQueue) {
+        if self.sending == Sending::Over {
+            return;
+        }
+        if self.sending == Sending::Unstarted {
+            self.start(now, out);
+        }
+        if self.rekey_due(now) {
+            self.start_rekey(now);
+        }
+        self.flush_control(out);
+        while self.sending == Sending::Open && out.has_room() {
+            let Some(frame) = self.services.front() else { break };
+            self.outbound.seal(out.tail(), |packet| drop(packet.raw(frame)));
+            self.services.pop();
+            if self.rekey_due(now) {
+                self.start_rekey(now);
+                self.flush_control(out);
+            }
+        }
+        let done = self.services.is_empty() || self.sending == Sending::Exchange;
+        if let Some(goodbye) = self.goodbye.take_if(|_| done) {
+            self.outbound
+                .seal(out.tail(), |packet| drop(packet.raw(&goodbye)));
+            self.sending = Sending::Over;
+            self.services.clear();
+        }
+    }
+
+    /// Queues a packet of a service. It leaves with [`Self::poll_transmit`], behind NEWKEYS if a key exchange is
+    /// under way. The caller bounds its size: 256 KiB is what OpenSSH accepts, 32 KiB what everyone must.
+    pub(crate) fn send(&mut self, write: impl FnOnce(&mut Writer<'_>)) {
+        if self.error.is_none() && self.goodbye.is_none() && self.sending != Sending::Over {
+            self.services.push(write);
+        }
+    }
+
+    /// Encrypts a packet of a service straight into `out`, without a copy, where [`Self::can_send_now`] says so;
+    /// queues it otherwise.
+    pub(crate) fn send_now(&mut self, out: &mut SendQueue, write: impl FnOnce(&mut Writer<'_>)) {
+        if self.can_send_now() {
+            self.outbound.seal(out.tail(), write);
+        } else {
+            self.send(write);
+        }
+    }
+
+    /// Whether packets of services leave now: no key exchange is under way or due, nothing is queued before them.
+    pub(crate) fn can_send_now(&self) -> bool {
+        self.sending == Sending::Open
+            && self.control.is_empty()
+            && self.services.is_empty()
+            && self.goodbye.is_none()
+            && self.error.is_none()
+            && !self.is_used_up()
+    }
+
+    /// Bytes of packets that are queued and not yet encrypted.
+    pub(crate) fn queued(&self) -> usize {
+        self.control.len() + self.services.len()
+    }
+
+    /// Answers the packet that was handed out last with UNIMPLEMENTED.
+    ///
+    /// # Errors
+    /// The peer has sent too many such packets.
+    pub(crate) fn reject_packet(&mut self) -> Result<(), Error> {
+        self.peer.unknown += 1;
+        if self.peer.unknown > MAX_UNKNOWN_MESSAGES {
+            return Err(self.fail(Violation::UnknownMessageFlood.into()));
+        }
+        let sequence = self.inbound.sequence.wrapping_sub(1);
+        self.control
+            .push(|packet| drop(packet.byte(message::UNIMPLEMENTED).uint32(sequence)));
+        Ok(())
+    }
+
+    /// Queues DISCONNECT, which leaves behind what is queued. Nothing is sent after it.
+    pub(crate) fn disconnect(&mut self, code: u32, description: &str) {
+        let mut goodbye = bytes::BytesMut::new();
+        Writer::new(&mut goodbye)
+            .byte(message::DISCONNECT)
+            .uint32(code)
+            .string(description)
+            .string("");
+        self.goodbye.get_or_insert(goodbye.freeze());
+    }
+
+    /// EXT_INFO from now on is a violation: the login is complete.
+    pub(crate) fn forbid_ext_info(&mut self) {
+        self.peer.ext_info_forbidden = true;
+    }
+
+    /// Starts a key exchange, unless one is under way or the first has not happened.
+    pub(crate) fn start_rekey(&mut self, now: Instant) {
+        if self.exchange.is_none() && self.peer.keyed && self.error.is_none() {
+            if let Err(error) = self.begin_exchange(now) {
+                self.fail(error);
+            }
+        }
+    }
+
+    /// Whether a key exchange is under way, the first one included.
+    pub(crate) fn is_rekeying(&self) -> bool {
+        self.exchange.is_some() || self.sending != Sending::Open
+    }
+
+    /// The sequence number that the next packet given to [`Self::send`] will have, for matching
+    /// [`Incoming::Unimplemented`]. Right from the answer about the host key on, until a key exchange comes between.
+    pub(crate) fn next_send_sequence(&self) -> u32 {
+        let behind_control = self
+            .control
+            .iter()
+            .fold(self.outbound.sequence, |sequence, frame| {
+                let reset = self.peer.strict && frame.first() == Some(&NEWKEYS);
+                if reset { 0 } else { sequence.wrapping_add(1) }
+            });
+        behind_control.wrapping_add(self.services.count())
+    }
+
+    /// The hash of the first exchange; set when the host key is asked about.
+    pub(crate) fn session_id(&self) -> Option<&Bytes> {
+        self.session.as_ref().map(|session| &session.id)
+    }
+
+    /// The host key, once the peer has proved that it holds it.
+    pub(crate) fn host_key(&self) -> Option<&PublicKey> {
+        self.session.as_ref().map(|session| &session.host_key)
+    }
+
+    /// The host's signature over the first exchange hash: what an agent's session-bind wants.
+    pub(crate) fn host_signature(&self) -> Option<&Bytes> {
+        self.session.as_ref().map(|session| &session.host_signature)
+    }
+
+    /// The peer's identification, once it was read.
+    pub(crate) fn peer_ident(&self) -> Option<&Ident> {
+        self.peer.ident.as_ref()
+    }
+
+    /// Whether strict key exchange is in force; known from the peer's KEXINIT on.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.peer.strict
+    }
+
+    /// Whether the peer takes EXT_INFO; known from the peer's KEXINIT on.
+    pub(crate) fn peer_takes_ext_info(&self) -> bool {
+        self.peer.takes_ext_info
+    }
+
+    /// What is worth remembering about this server, once its KEXINIT was read. `one_session` is for others to fill
+    /// in.
+    pub(crate) fn learned(&self) -> Option<&ServerMemory> {
+        self.peer.learned.as_deref()
+    }
+
+    /// What went over the wire so far.
+    pub(crate) fn counters(&self) -> Counters {
+        Counters {
+            packets_sent: self.outbound.packets,
+            packets_received: self.inbound.packets,
+            bytes_sent: self.outbound.bytes,
+            bytes_received: self.inbound.bytes,
+        }
+    }
+
+    fn side(&self) -> Side {
+        match self.role {
+            Role::Client { .. } => Side::Client,
+            Role::Server { .. } => Side::Server,
+        }
+    }
+
+    /// The first flight: it leaves before anything was read.
+    fn start(&mut self, now: Instant, out: &mut SendQueue) {
+        out.put_slice(self.our_ident.as_bytes());
+        out.put_slice(b"\r\n");
+        self.outbound.bytes += self.our_ident.len() as u64 + 2;
+        self.sending = Sending::Exchange;
+        if self.exchange.is_none() && self.error.is_none() {
+            if let Err(error) = self.begin_exchange(now) {
+                self.fail(error);
+            }
+        }
+    }
+
+    fn flush_control(&mut self, out: &mut SendQueue) {
+        while let Some(frame) = self.control.front() {
+            let new_keys = frame.first() == Some(&NEWKEYS);
+            self.outbound.seal(out.tail(), |packet| drop(packet.raw(frame)));
+            self.control.pop();
+            if let Some(sealer) = self.next_sealer.take_if(|_| new_keys) {
+                self.outbound.rekey(sealer, self.peer.strict);
+                self.sending = Sending::Open;
+            }
+        }
+    }
+
+    fn rekey_due(&self, now: Instant) -> bool {
+        self.exchange.is_none() && (self.is_used_up() || self.rekey_at.is_some_and(|due| now >= due))
+    }
+
+    /// The keys have carried as much as they may.
+    fn is_used_up(&self) -> bool {
+        [&self.inbound.usage, &self.outbound.usage]
+            .iter()
+            .any(|usage| usage.bytes >= self.rekey.bytes || usage.packets >= self.rekey.packets)
+            && self.peer.keyed
+    }
+
+    /// Remembers the first error and says goodbye for it.
+    fn fail(&mut self, error: Error) -> Error {
+        if let Some(first) = &self.error {
+            return first.clone();
+        }
+        let error = self.blame_guess(error);
+        self.services.clear();
+        self.exchange = None;
+        let text = match &error {
+            Error::Violation(violation) => violation.to_string(),
+            _ => String::new(),
+        };
+        if let Some(code) = goodbye_code(&error) {
+            self.disconnect(code, &text);
+        }
+        self.error = Some(error.clone());
+        error
+    }
+}
+
+/// The reason that the peer is told. `None`: it is gone or has said goodbye itself.
+fn goodbye_code(error: &Error) -> Option<u32> {
+    match error {
+        Error::Violation(Violation::Tag) => Some(message::disconnect::MAC_ERROR),
+        Error::Violation(_) => Some(message::disconnect::PROTOCOL_ERROR),
+        Error::Incompatible(_) | Error::RekeyTimeout | Error::Crypto => {
+            Some(message::disconnect::KEY_EXCHANGE_FAILED)
+        }
+        Error::HostKeyRejected => Some(message::disconnect::HOST_KEY_NOT_VERIFIABLE),
+        Error::Misuse(_) | Error::GuessRejected => Some(message::disconnect::BY_APPLICATION),
+        Error::Disconnected { .. } | Error::UnexpectedEof => None,
+        // Errors of the login and of the connection: whoever found them says goodbye.
+        Error::AuthFailed { .. } | Error::EarlyAuthRefused { .. } | Error::Silent => None,
+    }
 }

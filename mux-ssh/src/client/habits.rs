@@ -1,20 +1,9 @@
-//! What each kind of server is known to bear, by its identification. One table; it sends nothing itself.
+//! What each kind of server is known to bear, as one table. It sends nothing itself.
 //!
 //! Every entry was measured against the server that it names. An unknown server gets what RFC 4252 and 4254 promise
 //! and nothing more.
 
-/// A kind of server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Personality {
-    OpenSsh,
-    Dropbear,
-    Paramiko,
-    AsyncSsh,
-    TinySsh,
-    /// The server role of this crate.
-    Mux,
-    Unknown,
-}
+use crate::transport::Family;
 
 /// When the first channel of a connection may be opened and used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +28,7 @@ pub(crate) enum Numbering {
     LowestFree,
     /// The one that the client chose for its own side.
     CopiesOurs,
-    /// Nothing is known.
+    /// Not to be relied on.
     Unknown,
 }
 
@@ -57,28 +46,10 @@ pub(crate) struct Habits {
     pub(crate) one_channel: bool,
 }
 
-impl Personality {
-    /// From the software version of the identification line (RFC 4253 §4.2), such as `OpenSSH_9.2p1`.
-    pub(crate) fn of(software: &str) -> Self {
-        const PREFIXES: [(&str, Personality); 7] = [
-            ("OpenSSH_", Personality::OpenSsh),
-            ("dropbear", Personality::Dropbear),
-            ("paramiko_", Personality::Paramiko),
-            ("AsyncSSH_", Personality::AsyncSsh),
-            ("tinyssh", Personality::TinySsh),
-            // tinysshd of Debian announces itself so, with a random token behind.
-            ("TinySSH", Personality::TinySsh),
-            ("mux_", Personality::Mux),
-        ];
-        PREFIXES
-            .iter()
-            .find(|(prefix, _)| software.starts_with(prefix))
-            .map_or(Self::Unknown, |&(_, personality)| personality)
-    }
-
-    pub(crate) const fn habits(self) -> Habits {
-        match self {
-            Self::OpenSsh | Self::Mux => Habits {
+impl Habits {
+    pub(crate) const fn of(family: Family) -> Self {
+        match family {
+            Family::OpenSsh | Family::Mux => Self {
                 first_channel: FirstChannel::WithAuth,
                 numbering: Numbering::FirstIsZero,
                 survives_refusal: true,
@@ -87,35 +58,36 @@ impl Personality {
             },
             // When any command ends, it closes idle channels, and a command sent to one of those runs while the
             // connection dies: no spare, ever. Its numbering makes up for it.
-            Self::Dropbear => Habits {
+            Family::Dropbear => Self {
                 first_channel: FirstChannel::WithAuth,
                 numbering: Numbering::LowestFree,
                 survives_refusal: false,
                 spare: false,
                 one_channel: false,
             },
-            Self::Paramiko => Habits {
+            Family::Paramiko => Self {
                 first_channel: FirstChannel::WithAuth,
                 numbering: Numbering::FirstIsZero,
                 survives_refusal: false,
                 spare: true,
                 one_channel: false,
             },
-            Self::AsyncSsh => Habits {
+            // A command in one read with the opening of its channel is a protocol error to it, at any time.
+            Family::AsyncSsh => Self {
                 first_channel: FirstChannel::OpenWithAuth,
-                numbering: Numbering::FirstIsZero,
+                numbering: Numbering::Unknown,
                 survives_refusal: false,
                 spare: true,
                 one_channel: false,
             },
-            Self::TinySsh => Habits {
+            Family::TinySsh => Self {
                 first_channel: FirstChannel::PairAfterAuth,
                 numbering: Numbering::CopiesOurs,
                 survives_refusal: false,
                 spare: false,
                 one_channel: true,
             },
-            Self::Unknown => Habits {
+            Family::Unknown => Self {
                 first_channel: FirstChannel::AfterAuth,
                 numbering: Numbering::Unknown,
                 survives_refusal: false,
@@ -123,25 +95,5 @@ impl Personality {
                 one_channel: false,
             },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn software_versions_name_their_kind() {
-        let check = |software: &str, expected| assert_eq!(Personality::of(software), expected, "{software}");
-        check("OpenSSH_9.2p1", Personality::OpenSsh);
-        check("OpenSSH_for_Windows_9.5", Personality::OpenSsh);
-        check("dropbear_2022.83", Personality::Dropbear);
-        check("paramiko_5.1.0", Personality::Paramiko);
-        check("AsyncSSH_2.24.1", Personality::AsyncSsh);
-        check("tinyssh_20230101", Personality::TinySsh);
-        check("mux_0.1.0", Personality::Mux);
-        check("Cisco-1.25", Personality::Unknown);
-        check("", Personality::Unknown);
-        check("notOpenSSH_9.2", Personality::Unknown);
     }
 }
