@@ -1,0 +1,1 @@
+//! Key files against `ssh-keygen`.

@@ -1,0 +1,1 @@
+//! known_hosts against tables of lines.
