@@ -2,7 +2,9 @@
 
 pub mod flags;
 pub mod hub;
+pub mod keyring;
 pub mod plan;
 pub mod pool;
+pub mod run;
 pub mod state;
 pub mod targets;

@@ -141,6 +141,7 @@ fn server_line(server: &Server, memory: &ServerMemory) -> String {
         &memory.first_host_key,
         if memory.post_quantum { "pq" } else { "-" },
         if memory.one_session { "one" } else { "-" },
+        if memory.none_first { "none" } else { "-" },
     ])
 }
 
@@ -177,7 +178,7 @@ fn parse(text: &str) -> Memory {
     for line in lines.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         match fields.as_slice() {
-            ["server", address, port, ident, first_kex, first_host_key, post_quantum, one_session] => {
+            ["server", address, port, ident, first_kex, first_host_key, post_quantum, one_session, none_first] => {
                 let Some(server) = server(address, port) else { continue };
                 let habits = ServerMemory {
                     ident: (*ident).to_owned(),
@@ -185,6 +186,7 @@ fn parse(text: &str) -> Memory {
                     first_host_key: (*first_host_key).to_owned(),
                     post_quantum: *post_quantum == "pq",
                     one_session: *one_session == "one",
+                    none_first: *none_first == "none",
                 };
                 memory.servers.insert(server, habits);
             }
@@ -226,6 +228,7 @@ mod tests {
             first_host_key: "rsa-sha2-512".to_owned(),
             post_quantum: true,
             one_session: false,
+            none_first: true,
         }
     }
 

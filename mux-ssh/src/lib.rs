@@ -3,11 +3,13 @@
 //! The crate decides what is said on the wire and what a peer may say; it never reads a file, a socket, the clock
 //! or the environment. All cryptography comes from `aws-lc-rs` (and `sntrup` for the one primitive it lacks).
 
+pub mod agent;
 pub mod algorithms;
 pub mod client;
 pub mod config;
 mod error;
 pub mod keys;
+pub mod known_hosts;
 pub mod message;
 mod pattern;
 pub mod transport;

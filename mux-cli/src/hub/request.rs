@@ -48,7 +48,7 @@ pub enum Transport {
 }
 
 /// What the SSH client of a connection needs to know, shared by all targets for which it is the same.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshOptions {
     /// What is offered, in order.
     pub algorithms: Algorithms,

@@ -9,7 +9,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 
 use bytes::Bytes;
-use mux_core::{Driver, Key};
+use mux_core::{Driver, Key, Recipient};
 use mux_proto::{Raw, RawEvent};
 use rustix::process::Signal;
 
@@ -73,7 +73,7 @@ impl Locals {
             Kill::Term => Signal::TERM,
             Kill::Kill => Signal::KILL,
         };
-        if let Err(error) = driver.kill(process, number.as_raw(), true) {
+        if let Err(error) = driver.kill(process, number.as_raw(), Recipient::Group) {
             log::info!("could not signal a local command: {error}");
         }
     }

@@ -81,7 +81,7 @@ impl Net {
             Event::Signal(number) => self.heard.push_back(Heard::Signal(number)),
             Event::Ready(Ready::Woken) => self.heard.push_back(Heard::Woken),
             // No Memory link, listener, timer or source of our own exists here.
-            Event::Ready(Ready::Io(..) | Ready::Timer(_)) | Event::Outgoing(_) | Event::Finished(_) => {}
+            Event::Ready(Ready::Io(..) | Ready::Timer(_) | Ready::Again(_)) | Event::Outgoing(_) | Event::Finished(_) => {}
             Event::Consumed(..) | Event::Accepted(..) => {}
         }
     }

@@ -1,0 +1,13 @@
+//! stub
+mod agents;
+mod config;
+mod hosts;
+mod locals;
+mod net;
+mod offers;
+mod outside;
+mod settings;
+mod stop;
+mod task;
+mod terminal;
+mod wire;
