@@ -155,6 +155,7 @@ Environment: MUX_FANOUT, MUX_TIMEOUT, MUX_CONNECT_TIMEOUT, MUX_LOG, NO_COLOR, CL
 /// The whole command line.
 pub(super) fn command() -> Command {
     let mux = Command::new("mux")
+        .bin_name("mux")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Runs commands on fleets of machines over SSH, from one event loop.\nThe machines need sshd and nothing else.")
         .after_help(EXAMPLES)
