@@ -10,6 +10,8 @@
 //!                               └── login refused ───┘
 //! ```
 //!
+//! Output or a result is as good as SUCCESS.
+//!
 //! It never chooses a number and never decides whether another channel goes first.
 
 use std::collections::VecDeque;
@@ -337,7 +339,20 @@ impl Channel {
             self.window.consume(count, max_window);
             return Ok(false);
         }
+        self.prove_running();
         Ok(count > 0)
+    }
+
+    /// Output or a result came: the command runs. Paramiko's servers may say so after all else, even after CLOSE.
+    pub(crate) fn prove_running(&mut self) {
+        if matches!(self.command, Command::Sent { .. }) {
+            self.command = Command::Running;
+        }
+    }
+
+    /// Requests that the server has not answered.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.expected.len()
     }
 
     /// SUCCESS or FAILURE arrived.
@@ -345,7 +360,7 @@ impl Channel {
         match self.expected.pop_front().ok_or(ChannelViolation::UnaskedReply)? {
             Expected::Env(_) if success => Ok(Replied::Nothing),
             Expected::Env(name) => Ok(Replied::EnvRefused(name)),
-            Expected::Exec if self.command == Command::Over => Ok(Replied::Nothing),
+            Expected::Exec if !matches!(self.command, Command::Sent { .. }) => Ok(Replied::Nothing),
             Expected::Exec if success => {
                 self.command = Command::Running;
                 self.expected = VecDeque::new();

@@ -1,6 +1,8 @@
 //! All channels of a connection: which may be opened now, under which number, which one is kept in advance, and whose
 //! turn it is to send. What the server says about them is in `incoming`.
 
+use std::collections::VecDeque;
+
 use super::channel::{Channel, Command, State};
 use super::events::Events;
 use super::habits::{FirstChannel, Habits, Numbering};
@@ -19,6 +21,10 @@ const MAX_REQUEST: usize = 128 * 1024;
 
 /// How often a server may close a channel under a command that was not sent yet.
 const MAX_REOPENED: u8 = 2;
+
+/// Replies that are remembered beyond the life of their channel. Only Paramiko's servers send them, within the same
+/// moment.
+const MAX_LATE_REPLIES: usize = 16;
 
 /// What the login allows channels to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub(crate) struct Channels {
     /// Sessions at once that the server allows, once it refused one more.
     limit: Option<usize>,
     max_window: u32,
+    /// Channels that were closed with a request unanswered, oldest first: the answer may come after CLOSE.
+    late_replies: VecDeque<u32>,
 }
 
 impl Channels {
@@ -55,6 +63,7 @@ impl Channels {
             spare_wanted,
             limit: one_session.then_some(1),
             max_window: MAX_WINDOW,
+            late_replies: VecDeque::new(),
         }
     }
 
@@ -378,6 +387,12 @@ impl Channels {
             replies.push(Reply::Close { number });
         }
         let id = channel.id;
+        let unanswered = channel.unanswered();
+        self.late_replies
+            .extend(std::iter::repeat_n(slot, unanswered.min(MAX_LATE_REPLIES)));
+        let surplus = self.late_replies.len().saturating_sub(MAX_LATE_REPLIES);
+        self.late_replies.drain(..surplus);
+        let Some(channel) = self.slot(slot) else { return };
         match channel.command {
             Command::Waiting if channel.reopened < MAX_REOPENED => return channel.restart(),
             Command::Waiting | Command::Sent { .. } => {
@@ -387,6 +402,12 @@ impl Channels {
             Command::None | Command::Over => {}
         }
         self.free(slot);
+    }
+
+    /// Whether a closed channel of this number waits for a reply; it no longer does after that.
+    pub(crate) fn take_late_reply(&mut self, slot: u32) -> bool {
+        let place = self.late_replies.iter().position(|&late| late == slot);
+        place.is_some_and(|place| self.late_replies.remove(place).is_some())
     }
 
     /// The server did not know the message with this sequence number.

@@ -187,6 +187,7 @@ impl Connection<'_> {
             Command::None | Command::Waiting | Command::Over => false,
             // The first result counts; a second one must not change what was reported.
             Command::Sent { .. } | Command::Running if result.is_some() => {
+                channel.prove_running();
                 !std::mem::replace(&mut channel.result_known, true)
             }
             Command::Sent { .. } | Command::Running => false,
@@ -201,8 +202,15 @@ impl Connection<'_> {
     }
 
     fn reply(&mut self, mut reader: Reader<'_>, success: bool) -> Result<(), Violation> {
-        let channel = self.channel(&mut reader)?;
+        let slot = reader.uint32()?;
         reader.finish()?;
+        let channel = self
+            .channels
+            .slot(slot)
+            .filter(|channel| channel.unanswered() > 0);
+        let Some(channel) = channel.filter(|channel| matches!(channel.state, State::Open { .. })) else {
+            return self.late_reply(slot);
+        };
         let id = channel.id;
         let owed = channel.is_owed();
         match channel.reply(success)? {
@@ -215,6 +223,18 @@ impl Connection<'_> {
             Replied::Nothing | Replied::EnvRefused(_) => {}
         }
         Ok(())
+    }
+
+    /// A reply that no open channel waits for: it may be one that a closed channel still did.
+    fn late_reply(&mut self, slot: u32) -> Result<(), Violation> {
+        if self.channels.take_late_reply(slot) {
+            return Ok(());
+        }
+        let open = |channel: &mut Channel| matches!(channel.state, State::Open { .. });
+        Err(match self.channels.slot(slot).is_some_and(open) {
+            true => ChannelViolation::UnaskedReply.into(),
+            false => ChannelViolation::UnknownChannel.into(),
+        })
     }
 }
 
