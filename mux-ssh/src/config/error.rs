@@ -93,6 +93,13 @@ pub enum Problem {
         /// What was written.
         value: String,
     },
+    /// A list of algorithms names none that this build has.
+    NoAlgorithmLeft {
+        /// The keyword.
+        keyword: &'static str,
+        /// What was written.
+        value: String,
+    },
     /// `StrictHostKeyChecking` asks for unverified host keys.
     HostKeyCheckingOff {
         /// `no` or `off`, as written.
@@ -152,6 +159,9 @@ impl fmt::Display for Problem {
                 write!(f, "bad value {value:?} for {keyword}: expected {expected}")
             }
             Self::NotSupported { keyword, value } => write!(f, "{keyword} {value}: not supported yet"),
+            Self::NoAlgorithmLeft { keyword, value } => {
+                write!(f, "{keyword} {value} leaves no algorithm that is supported")
+            }
             Self::HostKeyCheckingOff { value } => write!(
                 f,
                 "StrictHostKeyChecking {value} is not supported yet; \

@@ -26,6 +26,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 
+mod algorithms;
 mod error;
 mod expand;
 mod file;
