@@ -32,6 +32,9 @@ pub use request::{
 use job::{Context, Job, Phase, Shared};
 use pace::{Endpoints, Fanout};
 
+/// Requests that may be under way above the fanout: those whose hosts have fallen silent.
+pub const MAX_AT_ONCE_ABOVE_FANOUT: usize = pace::MAX_SILENT;
+
 /// All windows of a run together: what the hosts may have sent and we not yet written.
 const MAX_WINDOWS: usize = 32 * 1024 * 1024;
 

@@ -37,6 +37,11 @@ impl Configuration {
         }
     }
 
+    /// The known_hosts file that `ssh-keygen` changes if no other is named.
+    pub(crate) fn default_known_hosts(&self) -> String {
+        format!("{}known_hosts", self.guarded)
+    }
+
     /// What the configuration says about a target.
     pub(crate) fn host(&mut self, target: &Target) -> Result<HostConfig, ConfigError> {
         let facts = Facts {

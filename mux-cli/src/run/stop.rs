@@ -1,5 +1,7 @@
 //! What a signal means: stop starting, stop what runs, or leave at once. Decides only; who stops what is the hub's.
 
+use crate::exit::Cut;
+
 /// A signal that asks for an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
@@ -45,12 +47,11 @@ impl Stop {
         order
     }
 
-    /// The exit status that says that a signal ended the run: 128 and its number, as shells have it.
-    pub(crate) fn exit_status(&self) -> Option<u8> {
+    /// What the exit status says about it.
+    pub(crate) fn cut(&self) -> Option<Cut> {
         self.first_signal.map(|signal| match signal {
-            Signal::Interrupt => 130,
-            Signal::Terminate => 143,
-            Signal::Hangup => 129,
+            Signal::Interrupt => Cut::Interrupt,
+            Signal::Terminate | Signal::Hangup => Cut::Terminate,
         })
     }
 }
@@ -59,34 +60,34 @@ impl Stop {
 mod tests {
     use super::*;
 
-    fn check(terminal: bool, signals: &[(Signal, Order)], status: u8) {
+    fn check(terminal: bool, signals: &[(Signal, Order)], cut: Cut) {
         let mut stop = Stop::new(terminal);
         for (signal, order) in signals {
             assert_eq!(stop.on_signal(*signal), *order);
         }
-        assert_eq!(stop.exit_status(), Some(status));
+        assert_eq!(stop.cut(), Some(cut));
     }
 
     #[test]
     fn on_a_terminal_the_second_interrupt_kills_and_the_third_leaves() {
         use Signal::Interrupt;
-        check(true, &[(Interrupt, Order::Hold), (Interrupt, Order::Kill), (Interrupt, Order::Leave)], 130);
+        check(true, &[(Interrupt, Order::Hold), (Interrupt, Order::Kill), (Interrupt, Order::Leave)], Cut::Interrupt);
     }
 
     #[test]
     fn off_a_terminal_the_first_interrupt_kills() {
-        check(false, &[(Signal::Interrupt, Order::Kill), (Signal::Interrupt, Order::Leave)], 130);
+        check(false, &[(Signal::Interrupt, Order::Kill), (Signal::Interrupt, Order::Leave)], Cut::Interrupt);
     }
 
     #[test]
     fn a_termination_always_kills() {
-        check(true, &[(Signal::Terminate, Order::Kill)], 143);
-        check(true, &[(Signal::Interrupt, Order::Hold), (Signal::Terminate, Order::Kill)], 130);
-        check(false, &[(Signal::Hangup, Order::Kill)], 129);
+        check(true, &[(Signal::Terminate, Order::Kill)], Cut::Terminate);
+        check(true, &[(Signal::Interrupt, Order::Hold), (Signal::Terminate, Order::Kill)], Cut::Interrupt);
+        check(false, &[(Signal::Hangup, Order::Kill)], Cut::Terminate);
     }
 
     #[test]
     fn without_a_signal_the_status_is_that_of_the_run() {
-        assert_eq!(Stop::new(true).exit_status(), None);
+        assert_eq!(Stop::new(true).cut(), None);
     }
 }
