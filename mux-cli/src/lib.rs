@@ -3,7 +3,11 @@
 pub mod exit;
 pub mod flags;
 pub mod hub;
+pub mod keyring;
 pub mod output;
 pub mod plan;
+pub mod pool;
+pub mod run;
+pub mod state;
 pub mod targets;
 pub mod writer;
