@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::client::{AuthViolation, ChannelViolation};
 use crate::keys::KeyBlobError;
 
 /// Why a connection failed. The first error of a connection is its last.
@@ -30,6 +31,21 @@ pub enum Error {
     GuessRejected,
     /// The peer did not finish a new key exchange in time, so nothing more could be sent.
     RekeyTimeout,
+    /// Nothing is left to log in with.
+    AuthFailed {
+        /// What the server would still accept; foreign text, bounded. Empty if it never said.
+        methods: Vec<String>,
+        /// A key was accepted, but the server wants another proof as well.
+        partial: bool,
+    },
+    /// The login was refused together with what was sent ahead of its answer, and this kind of server does not go on
+    /// after that. Connect once more with `cautious`, without this identity: that is no retry.
+    EarlyAuthRefused {
+        /// The identity that was refused; `None` if the server went away without an answer.
+        identity: Option<usize>,
+    },
+    /// The peer answered no probe, and nothing else came from it either.
+    Silent,
     /// The cryptographic library failed, which means that it had no memory or no randomness.
     Crypto,
 }
@@ -98,6 +114,11 @@ pub enum Violation {
     TooManyExtensions,
     /// EXT_INFO for the third time, or at a time when it can't come.
     ExtInfoUnexpected,
+
+    /// During the login (RFC 4252).
+    Auth(AuthViolation),
+    /// On a channel (RFC 4254).
+    Channel(ChannelViolation),
 }
 
 /// What both sides lack in common.
@@ -120,11 +141,29 @@ pub enum Incompatible {
 pub enum Misuse {
     /// A list of algorithms leaves nothing that this build has.
     NoAlgorithmLeft,
+    /// The channel has had its final event.
+    NoSuchChannel,
+    /// Standard input was finished before.
+    StdinFinished,
+    /// More bytes than [`Client::stdin_room`](crate::Client::stdin_room) allows.
+    NoStdinRoom,
 }
 
 impl From<Violation> for Error {
     fn from(violation: Violation) -> Self {
         Self::Violation(violation)
+    }
+}
+
+impl From<AuthViolation> for Violation {
+    fn from(violation: AuthViolation) -> Self {
+        Self::Auth(violation)
+    }
+}
+
+impl From<ChannelViolation> for Violation {
+    fn from(violation: ChannelViolation) -> Self {
+        Self::Channel(violation)
     }
 }
 
@@ -159,9 +198,26 @@ impl fmt::Display for Error {
             Self::HostKeyRejected => f.write_str("host key not accepted"),
             Self::GuessRejected => f.write_str("the server is not as remembered"),
             Self::RekeyTimeout => f.write_str("the server did not finish the key exchange"),
+            Self::AuthFailed { methods, partial } => fmt_auth_failed(f, methods, *partial),
+            Self::EarlyAuthRefused { .. } => {
+                f.write_str("the server ended the connection after a refused key")
+            }
+            Self::Silent => f.write_str("the server no longer answers"),
             Self::Crypto => f.write_str("the cryptographic library failed"),
         }
     }
+}
+
+fn fmt_auth_failed(f: &mut fmt::Formatter<'_>, methods: &[String], partial: bool) -> fmt::Result {
+    f.write_str(if partial {
+        "the server wants a further proof"
+    } else {
+        "permission denied"
+    })?;
+    if methods.is_empty() {
+        return Ok(());
+    }
+    write!(f, " (server offers {})", methods.join(",").escape_debug())
 }
 
 impl fmt::Display for Violation {
@@ -171,6 +227,8 @@ impl fmt::Display for Violation {
             Self::PaddingLength(length) => return write!(f, "a packet with impossible padding {length}"),
             Self::UnexpectedMessage(number) => return write!(f, "message {number} at the wrong time"),
             Self::HostKey(error) => return write!(f, "unusable host key: {error}"),
+            Self::Auth(violation) => return violation.fmt(f),
+            Self::Channel(violation) => return violation.fmt(f),
             Self::Truncated => "a message is cut short",
             Self::TrailingBytes => "a message has bytes left over",
             Self::NotText => "a text is not UTF-8",
@@ -214,6 +272,9 @@ impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoAlgorithmLeft => f.write_str("the list leaves no algorithm that is supported"),
+            Self::NoSuchChannel => f.write_str("the channel is over"),
+            Self::StdinFinished => f.write_str("standard input was finished before"),
+            Self::NoStdinRoom => f.write_str("more standard input than there is room for"),
         }
     }
 }

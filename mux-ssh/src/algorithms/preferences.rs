@@ -1,7 +1,7 @@
 //! The lists of algorithms that one connection offers, and OpenSSH's syntax for changing them
 //! (`ssh_config(5)`, `KexAlgorithms` and its siblings). It never adds a name that this build lacks.
 
-use super::{Cipher, HostKeyAlgorithm, Kex, Mac};
+use super::{Cipher, HostKeyAlgorithm, Kex, Mac, SignatureAlgorithm};
 use crate::Misuse;
 
 /// What a connection offers, best first.
@@ -74,6 +74,16 @@ impl Algorithms {
         if let Ok(macs) = apply(list, &self.macs, Mac::from_name, Mac::name) {
             self.macs = macs;
         }
+    }
+}
+
+impl SignatureAlgorithm {
+    /// Applies a `PubkeyAcceptedAlgorithms` value to all.
+    ///
+    /// # Errors
+    /// [`Misuse::NoAlgorithmLeft`]
+    pub fn choose(list: &str) -> Result<Vec<Self>, Misuse> {
+        apply(list, Self::ALL, Self::from_name, Self::name)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use aws_lc_rs::{digest, signature};
+use aws_lc_rs::signature;
 use bytes::Bytes;
 
 use crate::algorithms::{KeyType, SignatureAlgorithm};
@@ -87,9 +87,7 @@ impl PublicKey {
     /// The fingerprint as OpenSSH prints it: `SHA256:` and unpadded base64.
     #[must_use]
     pub fn fingerprint_sha256(&self) -> String {
-        let hash = digest::digest(&digest::SHA256, &self.blob);
-        let bytes = <[u8; 32]>::try_from(hash.as_ref()).expect("SHA-256 has 32 bytes");
-        ssh_key::Fingerprint::Sha256(bytes).to_string()
+        super::fingerprint_sha256(&self.blob)
     }
 
     /// Checks `signature`, a signature blob (`string` name, `string` value), over `data`.

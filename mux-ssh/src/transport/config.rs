@@ -45,6 +45,8 @@ pub struct ServerMemory {
     pub post_quantum: bool,
     /// It allows one session a connection.
     pub one_session: bool,
+    /// It wants the method `none` before any other.
+    pub none_first: bool,
 }
 
 /// The transport of a client.

@@ -171,6 +171,7 @@ impl Transport {
                 first_host_key: kexinit::first_name(theirs.host_keys),
                 post_quantum: theirs.has_post_quantum(&self.offer.kex),
                 one_session: false,
+                none_first: false,
             }));
         }
         Ok(())

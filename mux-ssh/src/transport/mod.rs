@@ -26,6 +26,8 @@ mod phase;
 mod random;
 mod receive;
 mod send;
+#[cfg(feature = "server")]
+mod tapped;
 #[cfg(test)]
 mod tests;
 
@@ -399,5 +401,7 @@ fn goodbye(error: &Error) -> Option<(u32, String)> {
         Error::HostKeyRejected => Some((HOST_KEY_NOT_VERIFIABLE, String::new())),
         Error::Misuse(_) | Error::GuessRejected => Some((BY_APPLICATION, String::new())),
         Error::Disconnected { .. } | Error::UnexpectedEof => None,
+        // Errors of the login and of the connection: whoever found them says goodbye.
+        Error::AuthFailed { .. } | Error::EarlyAuthRefused { .. } | Error::Silent => None,
     }
 }

@@ -34,6 +34,9 @@ pub(super) struct Outbound {
     pub(super) usage: Usage,
     pub(super) packets: u64,
     pub(super) bytes: u64,
+    /// A server that misbehaves has its way with every packet.
+    #[cfg(feature = "server")]
+    pub(super) tap: Option<Box<crate::server::plan::Tap>>,
 }
 
 impl Outbound {
@@ -44,11 +47,32 @@ impl Outbound {
             usage: Usage::default(),
             packets: 0,
             bytes: 0,
+            #[cfg(feature = "server")]
+            tap: None,
         }
     }
 
-    /// Appends one packet to `out`: written, padded and encrypted where it stands.
+    /// Appends the identification to `out`.
+    pub(super) fn put_ident(&mut self, out: &mut BytesMut, line: &[u8]) {
+        let start = out.len();
+        #[cfg(feature = "server")]
+        self.put_ident_tapped(out, line);
+        #[cfg(not(feature = "server"))]
+        out.extend_from_slice(line);
+        self.bytes += (out.len() - start) as u64;
+    }
+
+    /// Appends one packet to `out`.
     pub(super) fn seal(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut Writer<'_>)) {
+        #[cfg(feature = "server")]
+        if let Some(tap) = self.tap.take() {
+            return self.seal_tapped(tap, out, write);
+        }
+        self.seal_in_place(out, write);
+    }
+
+    /// Appends one packet to `out`: written, padded and encrypted where it stands.
+    pub(super) fn seal_in_place(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut Writer<'_>)) {
         let start = out.len();
         out.extend_from_slice(&[0; HEADER]);
         write(&mut Writer::new(out));

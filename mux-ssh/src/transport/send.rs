@@ -104,9 +104,8 @@ impl Transport {
 
     /// The first flight: it leaves before anything was read.
     fn start(&mut self, now: Instant, out: &mut SendQueue) {
-        out.put_slice(self.our_ident.as_bytes());
-        out.put_slice(b"\r\n");
-        self.outbound.bytes += self.our_ident.len() as u64 + 2;
+        let ident = format!("{}\r\n", self.our_ident);
+        self.outbound.put_ident(out.tail(), ident.as_bytes());
         self.sending = Sending::Exchange;
         if self.exchange.is_none()
             && self.error.is_none()
