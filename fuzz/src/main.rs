@@ -26,6 +26,8 @@ const TARGETS: &[(&str, Target)] = &[
     ("known_hosts", ssh::known_hosts),
     ("key_file", ssh::key_file),
     ("agent", |data| ssh::agent(Instant::now(), data)),
+    ("auth", |data| ssh::auth(Instant::now(), data)),
+    ("channel", |data| ssh::channel(Instant::now(), data)),
 ];
 
 static TARGET: OnceLock<Target> = OnceLock::new();
