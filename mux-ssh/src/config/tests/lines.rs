@@ -248,3 +248,12 @@ fn comments_and_values_in_other_encodings_do_not_disturb_each_other() {
     );
     check(&world, "a", &["user x", "port 7"]);
 }
+
+#[test]
+fn a_time_of_none_leaves_the_keyword_to_later_lines() {
+    let world = World::user(
+        "ConnectTimeout none\nServerAliveInterval none\nConnectTimeout 7\nServerAliveInterval 8\n",
+    );
+    check(&world, "a", &["connect 7", "alive 8"]);
+    check(&World::user("ConnectTimeout 0\nConnectTimeout 7\n"), "a", &[]);
+}

@@ -112,70 +112,61 @@ impl World {
     }
 }
 
-/// Everything that differs from the defaults, one `keyword value` a line.
-fn summary(config: &HostConfig) -> Vec<String> {
-    let default = World::default().resolve(&config.host).unwrap();
-    let mut lines = Vec::new();
-    let mut say = |keyword: &str, value: String, default: String| {
-        if value != default {
-            lines.push(format!("{keyword} {value}"));
-        }
-    };
+/// The values of a host, one a keyword.
+fn values(config: &HostConfig) -> Vec<(&'static str, String)> {
     let text =
         |list: &Option<Sourced<String>>| list.as_ref().map_or(String::new(), |list| list.value.clone());
-    let paths = |files: &[Sourced<String>]| {
-        files
-            .iter()
-            .map(|file| &*file.value)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let both = |pick: &dyn Fn(&HostConfig) -> String| (pick(config), pick(&default));
-    let fields: [(&str, &dyn Fn(&HostConfig) -> String); 24] = [
-        ("hostname", &|c| c.hostname.value.clone()),
-        ("user", &|c| c.user.value.clone()),
-        ("port", &|c| c.port.value.to_string()),
-        ("identity", &|c| paths(&c.identity_files)),
-        ("identitiesonly", &|c| c.identities_only.to_string()),
-        ("agent", &|c| {
-            c.identity_agent
-                .value
-                .clone()
-                .unwrap_or_else(|| "none".to_owned())
-        }),
-        ("known", &|c| c.user_known_hosts_files.value.join(" ")),
-        ("globalknown", &|c| c.global_known_hosts_files.value.join(" ")),
-        ("policy", &|c| format!("{:?}", c.host_key_policy.value)),
-        ("alias", &|c| text(&c.host_key_alias)),
-        ("connect", &|c| {
-            c.connect_timeout
-                .value
-                .map_or(0, |time| time.as_secs())
-                .to_string()
-        }),
-        ("alive", &|c| c.server_alive_interval.value.as_secs().to_string()),
-        ("alivemax", &|c| c.server_alive_count_max.value.to_string()),
-        ("batch", &|c| c.batch_mode.to_string()),
-        ("pubkey", &|c| c.pubkey_authentication.value.to_string()),
-        ("methods", &|c| text(&c.preferred_authentications)),
-        ("kex", &|c| text(&c.kex_algorithms)),
-        ("hostkeys", &|c| text(&c.host_key_algorithms)),
-        ("ciphers", &|c| text(&c.ciphers)),
-        ("macs", &|c| text(&c.macs)),
-        ("accepted", &|c| text(&c.pubkey_accepted_algorithms)),
-        ("rsasize", &|c| c.required_rsa_size.value.to_string()),
-        ("log", &|c| {
-            c.log_level
-                .as_ref()
-                .map_or(String::new(), |level| format!("{:?}", level.value))
-        }),
-        ("hash", &|c| c.hash_known_hosts.to_string()),
-    ];
-    for (keyword, pick) in fields {
-        let (value, default) = both(pick);
-        say(keyword, value, default);
-    }
-    lines
+    let identities: Vec<&str> = config
+        .identity_files
+        .iter()
+        .map(|file| file.value.as_str())
+        .collect();
+    let seconds = |time: Option<std::time::Duration>| time.map_or(0, |time| time.as_secs()).to_string();
+    let level = config
+        .log_level
+        .as_ref()
+        .map(|level| format!("{:?}", level.value));
+    vec![
+        ("hostname", config.hostname.value.clone()),
+        ("user", config.user.value.clone()),
+        ("port", config.port.value.to_string()),
+        ("identity", identities.join(" ")),
+        ("identitiesonly", config.identities_only.to_string()),
+        (
+            "agent",
+            config.identity_agent.value.clone().unwrap_or("none".to_owned()),
+        ),
+        ("known", config.user_known_hosts_files.value.join(" ")),
+        ("globalknown", config.global_known_hosts_files.value.join(" ")),
+        ("policy", format!("{:?}", config.host_key_policy.value)),
+        ("alias", text(&config.host_key_alias)),
+        ("connect", seconds(config.connect_timeout.value)),
+        ("alive", seconds(Some(config.server_alive_interval.value))),
+        ("alivemax", config.server_alive_count_max.value.to_string()),
+        ("batch", config.batch_mode.to_string()),
+        ("pubkey", config.pubkey_authentication.value.to_string()),
+        ("methods", text(&config.preferred_authentications)),
+        ("kex", text(&config.kex_algorithms)),
+        ("hostkeys", text(&config.host_key_algorithms)),
+        ("ciphers", text(&config.ciphers)),
+        ("macs", text(&config.macs)),
+        ("accepted", text(&config.pubkey_accepted_algorithms)),
+        ("rsasize", config.required_rsa_size.value.to_string()),
+        ("log", level.unwrap_or_default()),
+        ("hash", config.hash_known_hosts.to_string()),
+    ]
+}
+
+/// Everything that differs from the defaults, one `keyword value` a line.
+fn summary(config: &HostConfig) -> Vec<String> {
+    let default = values(&World::default().resolve(&config.host).unwrap());
+    let differing = values(config)
+        .into_iter()
+        .zip(default)
+        .filter(|(value, default)| value != default);
+    differing
+        .map(|((keyword, value), _)| format!("{keyword} {value}"))
+        .collect()
 }
 
 /// Resolves `host` and compares what differs from the defaults.
