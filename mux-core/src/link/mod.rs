@@ -4,6 +4,8 @@
 mod memory;
 mod receive;
 mod send;
+#[cfg(test)]
+mod tests;
 
 use std::io::ErrorKind;
 use std::time::Instant;
