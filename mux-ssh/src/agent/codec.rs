@@ -1,0 +1,176 @@
+//! Frames of the agent protocol. Decides what a well-formed question and answer look like; never which answer fits
+//! which question.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::error::AgentViolation;
+use crate::Violation;
+use crate::algorithms::SignatureAlgorithm;
+use crate::keys::PublicKey;
+use crate::wire::{Reader, Writer};
+
+/// As OpenSSH's `AGENT_MAX_LEN`; a list of 2,048 Ed25519 keys with their comments fits.
+pub const MAX_FRAME: usize = 256 * 1024;
+
+/// As OpenSSH's `MAX_AGENT_IDENTITIES`.
+pub const MAX_IDENTITIES: u32 = 2048;
+
+/// A key that an agent holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentIdentity {
+    /// Its public half.
+    pub key: PublicKey,
+    /// What the agent calls it. Foreign text.
+    pub comment: String,
+}
+
+/// An answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Failure,
+    Success,
+    /// `skipped` keys are of types that this build cannot use: certificates, security keys, damaged ones.
+    Identities {
+        identities: Vec<AgentIdentity>,
+        skipped: usize,
+    },
+    /// A signature blob.
+    Signature(Bytes),
+    /// Any other number.
+    Other(u8),
+}
+
+/// Numbers of messages.
+mod number {
+    pub(super) const FAILURE: u8 = 5;
+    pub(super) const SUCCESS: u8 = 6;
+    pub(super) const REQUEST_IDENTITIES: u8 = 11;
+    pub(super) const IDENTITIES_ANSWER: u8 = 12;
+    pub(super) const SIGN_REQUEST: u8 = 13;
+    pub(super) const SIGN_RESPONSE: u8 = 14;
+    pub(super) const EXTENSION: u8 = 27;
+    pub(super) const EXTENSION_FAILURE: u8 = 28;
+}
+
+pub(super) fn request_identities() -> Bytes {
+    frame(|writer| {
+        writer.byte(number::REQUEST_IDENTITIES);
+    })
+}
+
+pub(super) fn sign(key: &PublicKey, algorithm: SignatureAlgorithm, data: &[u8]) -> Bytes {
+    frame(|writer| {
+        writer
+            .byte(number::SIGN_REQUEST)
+            .string(key.blob())
+            .string(data)
+            .uint32(flags(algorithm));
+    })
+}
+
+/// `session-bind@openssh.com`: tells the agent which server's login it signs for, so that it can refuse others
+/// (OpenSSH PROTOCOL.agent §1).
+pub(super) fn session_bind(
+    host_key: &PublicKey,
+    session_id: &[u8],
+    signature: &[u8],
+    forwarding: bool,
+) -> Bytes {
+    frame(|writer| {
+        writer
+            .byte(number::EXTENSION)
+            .string("session-bind@openssh.com")
+            .string(host_key.blob())
+            .string(session_id)
+            .string(signature)
+            .boolean(forwarding);
+    })
+}
+
+fn frame(fill: impl FnOnce(&mut Writer<'_>)) -> Bytes {
+    let mut frame = BytesMut::new();
+    Writer::new(&mut frame).string_of(fill);
+    frame.freeze()
+}
+
+/// Without a flag RSA keys sign with SHA-1 (RFC 8332 came after the protocol).
+fn flags(algorithm: SignatureAlgorithm) -> u32 {
+    match algorithm {
+        SignatureAlgorithm::RsaSha2_256 => 2,
+        SignatureAlgorithm::RsaSha2_512 => 4,
+        SignatureAlgorithm::Ed25519
+        | SignatureAlgorithm::EcdsaNistp256
+        | SignatureAlgorithm::EcdsaNistp384
+        | SignatureAlgorithm::EcdsaNistp521 => 0,
+    }
+}
+
+/// Takes one whole frame from the front of `input`, without its length. Nothing is reserved for a frame that has
+/// been announced and not sent.
+pub(super) fn take_frame(input: &mut BytesMut) -> Result<Option<Bytes>, AgentViolation> {
+    let Some(&length) = input.first_chunk() else {
+        return Ok(None);
+    };
+    let declared = u32::from_be_bytes(length);
+    let length = usize::try_from(declared).unwrap_or(usize::MAX);
+    if length == 0 || length > MAX_FRAME {
+        return Err(AgentViolation::FrameLength(declared));
+    }
+    if input.len() < 4 + length {
+        return Ok(None);
+    }
+    input.advance(4);
+    Ok(Some(input.split_to(length).freeze()))
+}
+
+pub(super) fn parse(frame: &Bytes) -> Result<Answer, AgentViolation> {
+    let mut reader = Reader::new(frame);
+    let answer = match reader.byte()? {
+        // Some agents put a reason behind it; nobody reads it.
+        number::FAILURE | number::EXTENSION_FAILURE => return Ok(Answer::Failure),
+        number::SUCCESS => return Ok(Answer::Success),
+        number::IDENTITIES_ANSWER => identities(&mut reader)?,
+        number::SIGN_RESPONSE => Answer::Signature(frame.slice_ref(reader.string()?)),
+        other => return Ok(Answer::Other(other)),
+    };
+    reader.finish()?;
+    Ok(answer)
+}
+
+fn identities(reader: &mut Reader<'_>) -> Result<Answer, AgentViolation> {
+    let count = reader.uint32()?;
+    if count > MAX_IDENTITIES {
+        return Err(AgentViolation::TooManyIdentities(count));
+    }
+    // Not reserved by the count: an agent that announces many and sends few must not cost memory.
+    let mut identities = Vec::new();
+    let mut skipped = 0;
+    for _ in 0..count {
+        let blob = reader.string()?;
+        let comment = String::from_utf8_lossy(reader.string()?).into_owned();
+        match PublicKey::parse(blob) {
+            Ok(key) => identities.push(AgentIdentity { key, comment }),
+            Err(_) => skipped += 1,
+        }
+    }
+    Ok(Answer::Identities { identities, skipped })
+}
+
+/// Whether a signature blob names this algorithm and has two fields.
+pub(super) fn is_made_with(signature: &[u8], algorithm: SignatureAlgorithm) -> bool {
+    let mut reader = Reader::new(signature);
+    let name = reader.string();
+    let value = reader.string();
+    name == Ok(algorithm.name().as_bytes()) && value.is_ok_and(|value| !value.is_empty()) && reader.is_empty()
+}
+
+impl From<Violation> for AgentViolation {
+    fn from(violation: Violation) -> Self {
+        // The reader's other violations belong to fields that no answer has.
+        if violation == Violation::TrailingBytes {
+            Self::TrailingBytes
+        } else {
+            Self::Truncated
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a client tells its owner, and the names by which the owner answers.
+//!
+//! Only values: an event is owned, holds no reference into the client and may be kept or sent elsewhere. Nothing here
+//! decides anything.
+
+use bytes::Bytes;
+
+use crate::algorithms::SignatureAlgorithm;
+use crate::keys::PublicKey;
+use crate::transport::ServerMemory;
+
+/// How far the login has come. Each stage is reached once, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// The server's identification has been read.
+    Banner,
+    /// The key exchange is done; the host key is being asked about.
+    Kex,
+    /// The host key was accepted and the new keys are in use: authentication begins.
+    Auth,
+    /// Authenticated; commands run.
+    Ready,
+}
+
+/// One command's channel. A number that is used again has another generation, so a stale id never names a newer
+/// channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelId {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+/// A question to the owner that waits for its answer. Answers to a question that is no longer open change nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct QuestionId(pub(crate) u32);
+
+/// Which of a command's two output streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StreamKind {
+    /// Standard output.
+    Stdout,
+    /// Standard error (extended data type 1, RFC 4254 §5.2).
+    Stderr,
+}
+
+/// Why a command has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChannelFailure {
+    /// The server opened no channel for it (RFC 4254 §5.1); text is at most 1 KiB and not yet safe to print.
+    Refused {
+        /// The reason code: 1 prohibited, 2 connect failed, 3 unknown type, 4 resource shortage.
+        code: u32,
+        /// What the server says about it.
+        text: String,
+    },
+    /// The channel was opened, but the server does not run the command on it.
+    ExecRefused,
+    /// The server closed the channel without having answered the command.
+    ClosedUnanswered,
+    /// The connection ended first.
+    ConnectionLost,
+    /// The owner closed the channel before the command was sent.
+    Cancelled,
+    /// The command and its environment do not fit the packets that every server takes.
+    TooLarge,
+    /// This server gives no further session on this connection; the client did not ask it.
+    NoSession,
+}
+
+/// What happened, oldest first.
+///
+/// Every channel that [`Client::exec`](super::Client::exec) returned ends with exactly one
+/// [`ChannelFailed`](Event::ChannelFailed) or [`ChannelClosed`](Event::ChannelClosed).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The login has come this far: for deadlines and timings.
+    Stage(Stage),
+    /// The server proved that it holds this key. Is it the right one?
+    /// Answer with [`Client::answer_host_key`](super::Client::answer_host_key).
+    HostKey {
+        /// Names the question.
+        id: QuestionId,
+        /// The key.
+        key: PublicKey,
+    },
+    /// `data` is to be signed by an identity.
+    /// Answer with [`Client::answer_signature`](super::Client::answer_signature).
+    Sign {
+        /// Names the question.
+        id: QuestionId,
+        /// Index in the list of identities.
+        identity: usize,
+        /// With which algorithm.
+        algorithm: SignatureAlgorithm,
+        /// What RFC 4252 §7 wants signed; begins with the session id.
+        data: Bytes,
+        /// The session id and the server's proof of it, for an agent's `session-bind@openssh.com`.
+        binding: SessionBinding,
+    },
+    /// The server does not accept this identity, or the identity has no algorithm that the server takes.
+    KeyRefused {
+        /// Index in the list of identities.
+        identity: usize,
+    },
+    /// A message for the user before login. Bounded, but not yet safe to print.
+    Banner(String),
+    /// The server let us in.
+    Authenticated {
+        /// By which identity; `None` by the method `none`.
+        identity: Option<usize>,
+    },
+    /// What is worth remembering about this server, once its host key is accepted and again when something changes.
+    Learned(ServerMemory),
+    /// Output of a command. Give its room back with [`Client::consume`](super::Client::consume).
+    Output {
+        /// The command.
+        channel: ChannelId,
+        /// Which stream.
+        stream: StreamKind,
+        /// Never empty.
+        data: Bytes,
+    },
+    /// No more output of either stream.
+    Eof {
+        /// The command.
+        channel: ChannelId,
+    },
+    /// The command ended by itself. Output may still follow: OpenSSH sends it before the last of it.
+    ExitStatus {
+        /// The command.
+        channel: ChannelId,
+        /// Its exit status.
+        status: u32,
+    },
+    /// The command was ended by a signal.
+    ExitSignal {
+        /// The command.
+        channel: ChannelId,
+        /// Name without `SIG`, at most 64 bytes.
+        signal: String,
+        /// Whether it left a core file.
+        core_dumped: bool,
+        /// At most 1 KiB, not yet safe to print.
+        message: String,
+    },
+    /// Half of the room for standard input is free again, after most of it was taken.
+    StdinRoom {
+        /// The command.
+        channel: ChannelId,
+    },
+    /// The server does not take this environment variable; the command runs without it.
+    EnvRefused {
+        /// The command.
+        channel: ChannelId,
+        /// The variable.
+        name: Bytes,
+    },
+    /// The command has no result. Final for this channel.
+    ChannelFailed {
+        /// The command.
+        channel: ChannelId,
+        /// Why.
+        reason: ChannelFailure,
+        /// Whether the server may have run it: only if `false` may it be sent again.
+        may_have_run: bool,
+    },
+    /// Both sides are done with the channel and all output was delivered. Final for this channel.
+    ChannelClosed {
+        /// The command.
+        channel: ChannelId,
+    },
+    /// The server said why it ends the connection.
+    Disconnected {
+        /// RFC 4253 §11.1.
+        code: u32,
+        /// Bounded, but not yet safe to print.
+        description: String,
+    },
+}
+
+/// What binds an agent's socket to this connection: the fields of `session-bind@openssh.com`
+/// (PROTOCOL.agent §1 of OpenSSH).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionBinding {
+    /// The exchange hash of the first key exchange.
+    pub session_id: Bytes,
+    /// The host key's blob.
+    pub host_key: Bytes,
+    /// The host key's signature of the session id.
+    pub signature: Bytes,
+}

@@ -1,0 +1,105 @@
+//! The messages that a client sends above the transport: what each looks like on the wire, and nothing about when.
+
+use bytes::Bytes;
+
+use super::userauth::USERAUTH;
+use super::window::{INITIAL_WINDOW, MAX_PACKET};
+use crate::message::{self, open_failure};
+use crate::wire::Writer;
+
+/// One outgoing message. `number` is the server's number of the channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Packet {
+    /// SERVICE_REQUEST for the login.
+    ServiceRequest,
+    /// A whole USERAUTH_REQUEST; it has to exist as bytes before, because it is what gets signed.
+    Userauth(Bytes),
+    /// CHANNEL_OPEN of a session, under our number `ours`.
+    Open {
+        ours: u32,
+    },
+    Env {
+        number: u32,
+        name: Bytes,
+        value: Bytes,
+    },
+    Exec {
+        number: u32,
+        command: Bytes,
+    },
+    Signal {
+        number: u32,
+        name: Box<str>,
+    },
+    Adjust {
+        number: u32,
+        bytes: u32,
+    },
+    Data {
+        number: u32,
+        data: Bytes,
+    },
+    Eof {
+        number: u32,
+    },
+    Close {
+        number: u32,
+    },
+    /// REQUEST_FAILURE: no global request of a server is granted.
+    GlobalRefused,
+    /// CHANNEL_FAILURE: no request of a server on a channel is granted.
+    RequestRefused {
+        number: u32,
+    },
+    /// CHANNEL_OPEN_FAILURE: a server may open nothing here.
+    OpenRefused {
+        number: u32,
+    },
+    /// A global request that no server grants and every server answers (OpenSSH PROTOCOL, `keepalive@openssh.com`).
+    Keepalive,
+}
+
+impl Packet {
+    pub(crate) fn write(&self, to: &mut Writer<'_>) {
+        match self {
+            Self::ServiceRequest => to.byte(message::SERVICE_REQUEST).string(USERAUTH),
+            Self::Userauth(payload) => to.raw(payload),
+            Self::Open { ours } => to
+                .byte(message::CHANNEL_OPEN)
+                .string("session")
+                .uint32(*ours)
+                .uint32(INITIAL_WINDOW)
+                .uint32(MAX_PACKET),
+            Self::Env { number, name, value } => request(to, *number, "env", true).string(name).string(value),
+            Self::Exec { number, command } => request(to, *number, "exec", true).string(command),
+            // RFC 4254 §6.9: a signal has no reply.
+            Self::Signal { number, name } => request(to, *number, "signal", false).string(name.as_bytes()),
+            Self::Adjust { number, bytes } => to
+                .byte(message::CHANNEL_WINDOW_ADJUST)
+                .uint32(*number)
+                .uint32(*bytes),
+            Self::Data { number, data } => to.byte(message::CHANNEL_DATA).uint32(*number).string(data),
+            Self::Eof { number } => to.byte(message::CHANNEL_EOF).uint32(*number),
+            Self::Close { number } => to.byte(message::CHANNEL_CLOSE).uint32(*number),
+            Self::GlobalRefused => to.byte(message::REQUEST_FAILURE),
+            Self::RequestRefused { number } => to.byte(message::CHANNEL_FAILURE).uint32(*number),
+            Self::OpenRefused { number } => to
+                .byte(message::CHANNEL_OPEN_FAILURE)
+                .uint32(*number)
+                .uint32(open_failure::ADMINISTRATIVELY_PROHIBITED)
+                .string("")
+                .string(""),
+            Self::Keepalive => to
+                .byte(message::GLOBAL_REQUEST)
+                .string("keepalive@openssh.com")
+                .boolean(true),
+        };
+    }
+}
+
+fn request<'w, 'a>(to: &'w mut Writer<'a>, number: u32, kind: &str, want_reply: bool) -> &'w mut Writer<'a> {
+    to.byte(message::CHANNEL_REQUEST)
+        .uint32(number)
+        .string(kind)
+        .boolean(want_reply)
+}

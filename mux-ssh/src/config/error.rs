@@ -1,0 +1,187 @@
+//! What can be wrong with a configuration, and where. Decides the words; never what is wrong.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Nowhere: it is the default.
+    Default,
+    /// On the command line: a flag, `-o` or the target itself.
+    CommandLine,
+    /// In a file.
+    File {
+        /// The file, as it was named.
+        path: Arc<str>,
+        /// Counted from 1.
+        line: u32,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::CommandLine => f.write_str("command line"),
+            Self::File { path, line: 0 } => f.write_str(path),
+            Self::File { path, line } => write!(f, "{path} line {line}"),
+        }
+    }
+}
+
+/// A value, and where it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// Why a host has no configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Where.
+    pub origin: Origin,
+    /// What.
+    pub problem: Problem,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.origin, self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// No such keyword, and `IgnoreUnknown` does not name it.
+    UnknownKeyword(String),
+    /// A keyword stands alone.
+    MissingArgument {
+        /// As in the file, in lower case.
+        keyword: String,
+    },
+    /// Something follows the last argument that the keyword takes.
+    ExtraArguments {
+        /// The keyword.
+        keyword: &'static str,
+    },
+    /// A quote without its partner.
+    InvalidQuotes,
+    /// The line is not UTF-8.
+    NotUtf8,
+    /// The value is none that the keyword takes.
+    BadValue {
+        /// The keyword.
+        keyword: &'static str,
+        /// What was written.
+        value: String,
+        /// What would have been right.
+        expected: &'static str,
+    },
+    /// The keyword decides where, as whom or how safely the connection is made, and cannot be honoured yet.
+    NotSupported {
+        /// The keyword.
+        keyword: &'static str,
+        /// What was written.
+        value: String,
+    },
+    /// A list of algorithms names none that this build has.
+    NoAlgorithmLeft {
+        /// The keyword.
+        keyword: &'static str,
+        /// What was written.
+        value: String,
+    },
+    /// `StrictHostKeyChecking` asks for unverified host keys.
+    HostKeyCheckingOff {
+        /// `no` or `off`, as written.
+        value: &'static str,
+    },
+    /// More values than a connection can use.
+    TooMany {
+        /// The keyword.
+        keyword: &'static str,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Files include each other deeper, or more often, than any sane configuration does.
+    TooManyIncludes,
+    /// A file exists or was asked for and could not be read.
+    Unreadable(ErrorKind),
+    /// `%` with a letter that the keyword does not know, or at the end.
+    UnknownToken {
+        /// The keyword.
+        keyword: &'static str,
+        /// The token with its `%`.
+        token: String,
+    },
+    /// `${NAME}` of a variable that is not set, or without its brace.
+    UndefinedVariable {
+        /// The keyword.
+        keyword: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// `~name` of another user's home.
+    OtherHome {
+        /// The keyword.
+        keyword: &'static str,
+        /// `name`.
+        user: String,
+    },
+    /// The host name holds characters that no host name has.
+    InvalidHostName(String),
+    /// The user name holds characters that are refused because they have been used to smuggle commands.
+    InvalidUser(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownKeyword(keyword) => write!(f, "Bad configuration option: {keyword}"),
+            Self::MissingArgument { keyword } => write!(f, "{keyword} needs an argument"),
+            Self::ExtraArguments { keyword } => write!(f, "extra arguments after {keyword}"),
+            Self::InvalidQuotes => f.write_str("a quote is not closed"),
+            Self::NotUtf8 => f.write_str("not UTF-8"),
+            Self::BadValue {
+                keyword,
+                value,
+                expected,
+            } => {
+                write!(f, "bad value {value:?} for {keyword}: expected {expected}")
+            }
+            Self::NotSupported { keyword, value } => write!(f, "{keyword} {value}: not supported yet"),
+            Self::NoAlgorithmLeft { keyword, value } => {
+                write!(f, "{keyword} {value} leaves no algorithm that is supported")
+            }
+            Self::HostKeyCheckingOff { value } => write!(
+                f,
+                "StrictHostKeyChecking {value} is not supported yet; \
+                 accept-new takes the keys of new hosts and still refuses changed ones"
+            ),
+            Self::TooMany { keyword, limit } => write!(f, "more than {limit} values for {keyword}"),
+            Self::TooManyIncludes => f.write_str("too many nested Include files"),
+            Self::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
+            Self::UnknownToken { keyword, token } => write!(f, "unknown token {token} in {keyword}"),
+            Self::UndefinedVariable { keyword, name } => {
+                write!(f, "environment variable {name:?} in {keyword} is not set")
+            }
+            Self::OtherHome { keyword, user } => {
+                write!(
+                    f,
+                    "~{user} in {keyword}: the home of another user is not supported yet"
+                )
+            }
+            Self::InvalidHostName(name) => write!(f, "invalid host name {name:?}"),
+            Self::InvalidUser(name) => write!(f, "invalid user name {name:?}"),
+        }
+    }
+}

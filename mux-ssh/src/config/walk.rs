@@ -1,0 +1,215 @@
+//! Reads the files for one host in OpenSSH's order. Decides which lines apply; never what their values mean.
+
+use super::draft::Draft;
+use super::error::{ConfigError, Origin, Problem};
+use super::expand;
+use super::file::{Block, Condition, Kind, ParsedFile, Statement, host_matches};
+use super::{Loaded, Local, Need, Resolver};
+use crate::pattern::{Case, ListMatch, matches_list};
+
+/// As OpenSSH's `READCONF_MAX_DEPTH`.
+const MAX_DEPTH: usize = 16;
+
+/// Files read for one host: a few hundred are plausible (one per customer), a tree that doubles at each level is
+/// not and would take for ever.
+const MAX_INCLUDES: usize = 16 * 1024;
+
+/// Whose file it is, which decides where relative paths lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    User,
+    System,
+}
+
+/// Why a walk ended early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Need(Need),
+    Error(ConfigError),
+}
+
+impl From<ConfigError> for Stop {
+    fn from(error: ConfigError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// One pass over all files for one host.
+pub(super) struct Walk<'a, 'd> {
+    pub(super) resolver: &'a Resolver,
+    /// What `Host` patterns are compared with.
+    pub(super) host: &'d str,
+    pub(super) final_pass: bool,
+    pub(super) draft: &'d mut Draft<'a>,
+    /// Whether a `Match final` was met, which asks for a second pass.
+    pub(super) wants_final: bool,
+    includes: usize,
+}
+
+impl<'a, 'd> Walk<'a, 'd> {
+    pub(super) fn new(resolver: &'a Resolver, host: &'d str, draft: &'d mut Draft<'a>) -> Self {
+        Self {
+            resolver,
+            host,
+            final_pass: false,
+            draft,
+            wants_final: false,
+            includes: 0,
+        }
+    }
+
+    /// Reads one file. Where `active` is false only what OpenSSH would complain about anyway counts.
+    pub(super) fn file(
+        &mut self,
+        file: &'a ParsedFile,
+        owner: Owner,
+        active: bool,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        for block in &file.blocks {
+            let applies = self.applies(block, active)?;
+            if applies {
+                for statement in &block.statements {
+                    self.statement(statement, owner, true, depth)?;
+                }
+            } else {
+                for statement in block.loud.iter().filter_map(|&index| block.statements.get(index)) {
+                    self.statement(statement, owner, false, depth)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn applies(&mut self, block: &Block, active: bool) -> Result<bool, Stop> {
+        match &block.condition {
+            Condition::Always | Condition::MatchAll => Ok(active),
+            Condition::Host(patterns) => Ok(active && host_matches(patterns, self.host)),
+            Condition::MatchFinal => {
+                self.wants_final = true;
+                Ok(active && self.final_pass)
+            }
+            Condition::MatchUnsupported {
+                criteria,
+                wants_final,
+            } => {
+                self.wants_final |= wants_final;
+                if !active {
+                    return Ok(false);
+                }
+                let problem = Problem::NotSupported {
+                    keyword: "Match",
+                    value: criteria.clone(),
+                };
+                Err(Stop::Error(ConfigError {
+                    origin: block.origin.clone(),
+                    problem,
+                }))
+            }
+        }
+    }
+
+    fn statement(
+        &mut self,
+        statement: &'a Statement,
+        owner: Owner,
+        active: bool,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let origin = &statement.origin;
+        let fail = |problem: Problem| {
+            Stop::Error(ConfigError {
+                origin: origin.clone(),
+                problem,
+            })
+        };
+        match &statement.kind {
+            Kind::Set(setting) => self.draft.set(setting, origin).map_err(fail),
+            Kind::Include(patterns) => self.include(patterns, origin, owner, active, depth),
+            Kind::Noted(keyword) => {
+                self.draft.note(keyword, origin);
+                Ok(())
+            }
+            Kind::Refused {
+                keyword,
+                slot,
+                value,
+                harmless,
+            } => {
+                if self.draft.refuses(slot, *harmless) {
+                    return Err(fail(Problem::NotSupported {
+                        keyword,
+                        value: value.clone(),
+                    }));
+                }
+                Ok(())
+            }
+            Kind::Unknown(keyword) if self.is_ignored(keyword) => Ok(()),
+            Kind::Unknown(keyword) => Err(fail(Problem::UnknownKeyword(keyword.clone()))),
+            Kind::Bad(problem) => Err(fail(problem.clone())),
+        }
+    }
+
+    fn is_ignored(&self, keyword: &str) -> bool {
+        self.draft.ignore_unknown.is_some_and(|(list, _)| {
+            let found = matches_list(keyword.as_bytes(), list.as_bytes(), Case::Insensitive);
+            found == ListMatch::Yes
+        })
+    }
+
+    fn include(
+        &mut self,
+        patterns: &'a [String],
+        origin: &Origin,
+        owner: Owner,
+        active: bool,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let fail = |problem| ConfigError {
+            origin: origin.clone(),
+            problem,
+        };
+        for pattern in patterns {
+            let pattern = absolute(pattern, owner, &self.resolver.local).map_err(fail)?;
+            let paths = self.resolver.expand(&pattern)?;
+            for path in paths {
+                self.includes += 1;
+                if depth >= MAX_DEPTH || self.includes > MAX_INCLUDES {
+                    return Err(fail(Problem::TooManyIncludes).into());
+                }
+                match self.resolver.loaded(path).map_err(Stop::Need)? {
+                    Loaded::Parsed(file) => self.file(file, owner, active, depth + 1)?,
+                    // A pattern that matches nothing is how optional files are written.
+                    Loaded::Missing => {}
+                    Loaded::Unreadable(kind) if active => return Err(unreadable(path, *kind).into()),
+                    Loaded::Unreadable(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Relative paths lie beside the file that OpenSSH would have started with.
+pub(super) fn absolute(pattern: &str, owner: Owner, local: &Local) -> Result<String, Problem> {
+    let expanded = expand::include(pattern, local)?;
+    if expanded.starts_with('/') {
+        return Ok(expanded);
+    }
+    Ok(match owner {
+        Owner::User => format!("{}/.ssh/{expanded}", local.home.trim_end_matches('/')),
+        Owner::System => format!("/etc/ssh/{expanded}"),
+    })
+}
+
+/// The error of a file that is there and cannot be read.
+pub(super) fn unreadable(path: &str, kind: std::io::ErrorKind) -> ConfigError {
+    let origin = Origin::File {
+        path: path.into(),
+        line: 0,
+    };
+    ConfigError {
+        origin,
+        problem: Problem::Unreadable(kind),
+    }
+}

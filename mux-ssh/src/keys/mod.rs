@@ -1,0 +1,26 @@
+//! Public and private keys. Decides which keys can be used; never where they come from.
+
+mod armour;
+mod container;
+mod file_error;
+mod private;
+mod public;
+mod public_file;
+mod rsa_crt;
+
+#[cfg(test)]
+mod tests;
+
+pub use container::{KeyFile, MAX_KDF_ROUNDS};
+pub use file_error::{KeyFileError, Unsupported};
+pub use private::{PrivateKey, SignError};
+pub use public::{KeyBlobError, MAX_RSA_BITS, MIN_RSA_BITS, PublicKey};
+pub use public_file::PublicKeyLine;
+
+/// The fingerprint of a key blob as OpenSSH prints it, also of keys that this build cannot use.
+#[must_use]
+pub fn fingerprint_sha256(blob: &[u8]) -> String {
+    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, blob);
+    let bytes = <[u8; 32]>::try_from(hash.as_ref()).expect("SHA-256 has 32 bytes");
+    ssh_key::Fingerprint::Sha256(bytes).to_string()
+}

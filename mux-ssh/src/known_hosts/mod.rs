@@ -1,0 +1,111 @@
+//! known_hosts: which key a host is known by.
+//!
+//! Decides whether the key that a host shows is the known one, a changed one, a revoked one or new, and what a new
+//! line looks like. Never reads or writes a file, and never decides what to do about a verdict.
+//!
+//! ```
+//! use mux_ssh::known_hosts::{HostId, KnownHosts, Memo, Verdict};
+//! use mux_ssh::keys::PublicKey;
+//!
+//! let line = "web1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti\n";
+//! let hosts = KnownHosts::parse([("known_hosts", line.as_bytes())]);
+//! let key = PublicKey::parse_line(line.split_once(' ').unwrap().1).unwrap().key;
+//! let verdict = hosts.lookup(&mut Memo::default(), &HostId::new("web1", 22), &key);
+//! assert!(matches!(verdict, Verdict::Known(at) if at.line == 1));
+//! ```
+
+mod entry;
+mod format;
+mod hashed;
+mod lookup;
+mod parse;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+pub use format::format_entry;
+pub use hashed::{Memo, Salt};
+pub use lookup::{Mismatch, Verdict};
+pub use parse::{BadLine, MAX_BAD_LINES, Warning};
+
+use entry::Entry;
+use hashed::HashedName;
+
+/// Which line of which file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The file, as it was named.
+    pub file: Arc<str>,
+    /// Counted from 1.
+    pub line: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// The name under which a host's key is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostId {
+    name: String,
+    /// Also looked at when `name` is unknown: lines without a port hold for every port.
+    without_port: Option<String>,
+}
+
+impl HostId {
+    /// A host by its name or address and port.
+    #[must_use]
+    pub fn new(host: &str, port: u16) -> Self {
+        let host = host.to_ascii_lowercase();
+        if port == 22 {
+            return Self {
+                name: host,
+                without_port: None,
+            };
+        }
+        Self {
+            name: format!("[{host}]:{port}"),
+            without_port: Some(host),
+        }
+    }
+
+    /// A `HostKeyAlias`, which stands for itself whatever the port.
+    #[must_use]
+    pub fn alias(alias: &str) -> Self {
+        Self {
+            name: alias.to_ascii_lowercase(),
+            without_port: None,
+        }
+    }
+
+    /// As it stands in known_hosts.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The lines of all known_hosts files, indexed.
+#[derive(Debug, Default)]
+pub struct KnownHosts {
+    entries: Vec<Entry>,
+    /// By name in lower case: lines whose list of names has it literally.
+    literal: HashMap<Box<str>, Vec<u32>>,
+    /// Lines with wildcards or negation, with their lists.
+    patterns: Vec<(Box<[u8]>, u32)>,
+    hashed: Vec<HashedName>,
+    /// Indices into `hashed`.
+    by_salt: HashMap<Salt, Vec<u32>>,
+    /// Tells one set of hashed names from another.
+    stamp: u64,
+    /// Indices into `hashed` of `@revoked` lines.
+    revoked: Vec<u32>,
+    warnings: Vec<Warning>,
+    bad_lines: usize,
+}

@@ -1,0 +1,393 @@
+//! The key exchange, from our KEXINIT to the peer's NEWKEYS, for both roles. It decides what is sent when and which
+//! proof is good enough; whether the proven key is trusted is the owner's answer.
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::cipher::{CLIENT_TO_SERVER, Opener, SERVER_TO_CLIENT, Sealer};
+use super::derive::{Secrets, SharedSecret, Transcript};
+use super::guess::{self, GuessRule, Verdict};
+use super::host_key::HostKey;
+use super::kexinit::{self, KexInit, Negotiated, Side};
+use super::method::{self, Offer};
+use super::phase::{ClientHalf, Exchange, Keys, Phase};
+use super::{Incoming, Role, ServerMemory, Session, Transport, ext_info};
+use crate::keys::PublicKey;
+use crate::message::{KEX_ECDH_INIT, KEX_ECDH_REPLY, KEXINIT, NEWKEYS};
+use crate::wire::Reader;
+use crate::{Error, Violation};
+
+/// A peer that does not finish a new key exchange in this time leaves us mute for good. The first one is under the
+/// deadline of the login.
+pub(super) const REKEY_TIMEOUT: Duration = Duration::from_secs(120);
+
+impl Transport {
+    /// Answers [`Incoming::HostKey`]. Accepted: NEWKEYS is queued, and all that is sent after it leaves under the new
+    /// keys in the same flight. Not accepted: a DISCONNECT is queued and the next step is
+    /// [`Error::HostKeyRejected`]. Does nothing where nothing was asked.
+    pub(crate) fn answer_host_key(&mut self, accept: bool) {
+        let Some(exchange) = &mut self.exchange else {
+            return;
+        };
+        if !matches!(exchange.phase, Phase::Asked(_)) {
+            return;
+        }
+        let Phase::Asked(keys) = mem::replace(&mut exchange.phase, Phase::Failed) else {
+            return;
+        };
+        if accept {
+            self.agree(keys);
+        } else {
+            self.fail(Error::HostKeyRejected);
+        }
+    }
+
+    /// Whether input stands still until [`Self::answer_host_key`]; the owner's `wants_input` is false then.
+    pub(crate) fn waits_for_answer(&self) -> bool {
+        self.exchange
+            .as_ref()
+            .is_some_and(|exchange| matches!(exchange.phase, Phase::Asked(_)))
+    }
+
+    /// Queues our KEXINIT, and the guess if there is one.
+    pub(super) fn begin_exchange(&mut self, now: Instant) -> Result<(), Error> {
+        let first = self.session.is_none();
+        let guess = match &mut self.role {
+            Role::Client { guess, guessed } => {
+                *guessed |= guess.is_some();
+                guess.take()
+            }
+            Role::Server { .. } => None,
+        };
+        let our_kexinit = kexinit::build(self.side(), &self.offer, first, guess.is_some())?;
+        self.control.push(|packet| {
+            packet.raw(&our_kexinit);
+        });
+        let guessed = match guess {
+            Some(guess) => Some((guess, self.offer_half(guess.kex)?)),
+            None => None,
+        };
+        self.exchange = Some(Box::new(Exchange {
+            our_kexinit,
+            their_kexinit: None,
+            drop_next: false,
+            deadline: (!first).then(|| now + REKEY_TIMEOUT),
+            phase: Phase::Opened(guessed),
+        }));
+        Ok(())
+    }
+
+    pub(super) fn handle_kexinit(&mut self, now: Instant, payload: Bytes) -> Result<Option<Incoming>, Error> {
+        if self.exchange.is_none() {
+            self.begin_exchange(now)?;
+        }
+        let mut exchange = self.exchange.take().ok_or(Error::Crypto)?;
+        if exchange.has_their_kexinit() {
+            return Err(Violation::UnexpectedMessage(KEXINIT).into());
+        }
+        let theirs = KexInit::parse(&payload)?;
+        let first = self.session.is_none();
+        if first {
+            self.learn(&theirs)?;
+        }
+        let negotiated = theirs.negotiate(self.side(), &self.offer)?;
+        exchange.drop_next = self.is_wrong_guess(&theirs, negotiated);
+        exchange.phase = self.open_phase(exchange.phase, &theirs, negotiated)?;
+        exchange.their_kexinit = Some((payload.clone(), negotiated));
+        self.exchange = Some(exchange);
+        Ok(first.then_some(Incoming::KexInit))
+    }
+
+    pub(super) fn handle_kex_message(
+        &mut self,
+        number: u8,
+        payload: &[u8],
+    ) -> Result<Option<Incoming>, Error> {
+        let unexpected = Violation::UnexpectedMessage(number);
+        let exchange = self.exchange.as_mut().ok_or(unexpected)?;
+        if mem::take(&mut exchange.drop_next) {
+            return Ok(None);
+        }
+        match mem::replace(&mut exchange.phase, Phase::Failed) {
+            Phase::Offered(half) if number == KEX_ECDH_REPLY => self.handle_reply(half, payload),
+            Phase::Awaiting if number == KEX_ECDH_INIT => self.handle_init(payload),
+            Phase::Opened(_)
+            | Phase::Offered(_)
+            | Phase::Awaiting
+            | Phase::Asked(_)
+            | Phase::Agreed(_)
+            | Phase::Failed => Err(unexpected.into()),
+        }
+    }
+
+    pub(super) fn handle_newkeys(&mut self, now: Instant, payload: &[u8]) -> Result<Option<Incoming>, Error> {
+        if payload.len() != 1 {
+            return Err(Violation::TrailingBytes.into());
+        }
+        let exchange = self
+            .exchange
+            .take()
+            .ok_or(Violation::UnexpectedMessage(NEWKEYS))?;
+        let Phase::Agreed(opener) = exchange.phase else {
+            return Err(Violation::UnexpectedMessage(NEWKEYS).into());
+        };
+        self.inbound.rekey(opener, self.peer.strict);
+        self.rekey_at = now.checked_add(self.rekey.time);
+        let first = !mem::replace(&mut self.peer.keyed, true);
+        Ok(Some(Incoming::NewKeys { first }))
+    }
+
+    /// A guess that did not suit shows itself as the end of the connection or as an answer at the wrong time.
+    pub(super) fn blame_guess(&self, error: Error) -> Error {
+        let guessed = matches!(self.role, Role::Client { guessed: true, .. }) && self.session.is_none();
+        let symptom = matches!(
+            error,
+            Error::UnexpectedEof
+                | Error::Disconnected { .. }
+                | Error::Violation(Violation::UnexpectedMessage(_))
+        );
+        if guessed && symptom && self.peer.ident.is_some() {
+            Error::GuessRejected
+        } else {
+            error
+        }
+    }
+
+    /// Keeps what the peer's first KEXINIT tells for the whole connection.
+    fn learn(&mut self, theirs: &KexInit<'_>) -> Result<(), Violation> {
+        let peer_side = self.side().peer();
+        self.peer.strict = theirs.is_strict(peer_side);
+        self.peer.takes_ext_info = theirs.takes_ext_info(peer_side);
+        if self.peer.strict && self.inbound.packets != 1 {
+            return Err(Violation::StrictFirstPacket);
+        }
+        if let (Side::Server, Some(ident)) = (peer_side, &self.peer.ident) {
+            self.peer.learned = Some(Box::new(ServerMemory {
+                ident: ident.stable(),
+                first_kex: theirs.kex.first().unwrap_or_default().to_owned(),
+                first_host_key: theirs.host_keys.first().unwrap_or_default().to_owned(),
+                post_quantum: theirs.has_post_quantum(&self.offer.kex),
+                one_session: false,
+                none_first: false,
+            }));
+        }
+        Ok(())
+    }
+
+    /// Whether the peer announced a guess that must be dropped.
+    fn is_wrong_guess(&self, theirs: &KexInit<'_>, negotiated: Negotiated) -> bool {
+        let rule = match self.role {
+            Role::Client { .. } => GuessRule::Rfc,
+            Role::Server { rule, .. } => rule,
+        };
+        let ours = self.offer.kex.first().zip(self.offer.host_keys.first());
+        theirs.packet_follows
+            && match rule {
+                GuessRule::Rfc => {
+                    ours.is_none_or(|(kex, host_key)| !guess::is_exact(kex.name(), host_key.name(), theirs))
+                }
+                GuessRule::Negotiated => theirs.kex.first() != Some(negotiated.kex.name()),
+                GuessRule::Ignored => false,
+            }
+    }
+
+    /// Both KEXINITs are known: the client sends its half, unless the guess was it.
+    fn open_phase(
+        &mut self,
+        phase: Phase,
+        theirs: &KexInit<'_>,
+        negotiated: Negotiated,
+    ) -> Result<Phase, Error> {
+        let Phase::Opened(guessed) = phase else {
+            return Err(Violation::UnexpectedMessage(KEXINIT).into());
+        };
+        if self.side() == Side::Server {
+            return Ok(Phase::Awaiting);
+        }
+        if let Some((guess, half)) = guessed {
+            let ident = self.peer.ident.as_ref().ok_or(Violation::IdentMalformed)?;
+            match guess::judge(guess, ident, theirs, &negotiated, &self.offer) {
+                Verdict::Used => return Ok(Phase::Offered(half)),
+                Verdict::Rejected => return Err(Error::GuessRejected),
+                Verdict::Dropped => {}
+            }
+        }
+        Ok(Phase::Offered(self.offer_half(negotiated.kex)?))
+    }
+
+    fn offer_half(&mut self, kex: crate::algorithms::Kex) -> Result<ClientHalf, Error> {
+        let (offer, public) = Offer::new(kex)?;
+        self.control.push(|packet| {
+            packet.byte(KEX_ECDH_INIT).string(&public);
+        });
+        Ok(ClientHalf { offer, public })
+    }
+
+    /// Client: the server's half, its host key and its proof.
+    fn handle_reply(&mut self, half: ClientHalf, payload: &[u8]) -> Result<Option<Incoming>, Error> {
+        let mut reader = Reader::new(payload);
+        reader.byte()?;
+        let host_key_blob = reader.string()?;
+        let server_public = reader.string()?;
+        let signature = reader.string()?;
+        reader.finish()?;
+        let (their_kexinit, negotiated) = self.their_kexinit()?;
+        let host_key = PublicKey::parse(host_key_blob)?;
+        if host_key.key_type() != negotiated.host_key.key_type() {
+            return Err(Violation::HostKeyType.into());
+        }
+        if self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.host_key != host_key)
+        {
+            return Err(Violation::HostKeyChanged.into());
+        }
+        let secret = half.offer.finish(server_public)?;
+        let exchange_hash = self
+            .transcript(&their_kexinit, host_key_blob, &half.public, server_public)?
+            .hash(method::hash(negotiated.kex), &secret);
+        host_key.verify(negotiated.host_key, &exchange_hash, signature)?;
+        let keys = self.derive(negotiated, &secret, &exchange_hash)?;
+        if self.session.is_some() {
+            self.agree(keys);
+            return Ok(None);
+        }
+        self.session = Some(Box::new(Session {
+            id: exchange_hash,
+            host_key: host_key.clone(),
+            host_signature: Bytes::copy_from_slice(signature),
+        }));
+        if let Some(exchange) = &mut self.exchange {
+            exchange.phase = Phase::Asked(keys);
+        }
+        Ok(Some(Incoming::HostKey(host_key)))
+    }
+
+    /// Server: the client's half; our half, proof and NEWKEYS go out at once.
+    fn handle_init(&mut self, payload: &[u8]) -> Result<Option<Incoming>, Error> {
+        let mut reader = Reader::new(payload);
+        reader.byte()?;
+        let client_public = reader.string()?;
+        reader.finish()?;
+        let (their_kexinit, negotiated) = self.their_kexinit()?;
+        let (server_public, secret) = method::respond(negotiated.kex, client_public)?;
+        let host_key = self.host_key_for(negotiated)?.public().clone();
+        let exchange_hash = self
+            .transcript(&their_kexinit, host_key.blob(), client_public, &server_public)?
+            .hash(method::hash(negotiated.kex), &secret);
+        let signature = self
+            .host_key_for(negotiated)?
+            .sign(negotiated.host_key, &exchange_hash)?;
+        let keys = self.derive(negotiated, &secret, &exchange_hash)?;
+        self.control.push(|packet| {
+            packet
+                .byte(KEX_ECDH_REPLY)
+                .string(host_key.blob())
+                .string(&server_public)
+                .string(&signature);
+        });
+        self.session.get_or_insert_with(|| {
+            Box::new(Session {
+                id: exchange_hash,
+                host_key,
+                host_signature: signature.freeze(),
+            })
+        });
+        self.agree(keys);
+        Ok(None)
+    }
+
+    /// Queues NEWKEYS; what is queued behind it goes under the new keys.
+    fn agree(&mut self, keys: Keys) {
+        self.control.push(|packet| {
+            packet.byte(NEWKEYS);
+        });
+        self.next_sealer = Some(keys.sealer);
+        if !self.peer.keyed && self.peer.takes_ext_info {
+            match self.side() {
+                Side::Client => self.control.push(ext_info::write_client),
+                Side::Server => self.control.push(ext_info::write_server),
+            }
+        }
+        if let Some(exchange) = &mut self.exchange {
+            exchange.phase = Phase::Agreed(keys.opener);
+        }
+    }
+
+    fn their_kexinit(&self) -> Result<(Bytes, Negotiated), Error> {
+        let theirs = self
+            .exchange
+            .as_ref()
+            .and_then(|exchange| exchange.their_kexinit.clone());
+        Ok(theirs.ok_or(Violation::UnexpectedMessage(KEXINIT))?)
+    }
+
+    fn transcript<'a>(
+        &'a self,
+        their_kexinit: &'a [u8],
+        host_key: &'a [u8],
+        client_public: &'a [u8],
+        server_public: &'a [u8],
+    ) -> Result<Transcript<'a>, Error> {
+        let ours = self.our_ident.as_bytes();
+        let theirs = self
+            .peer
+            .ident
+            .as_ref()
+            .ok_or(Violation::IdentMalformed)?
+            .as_bytes();
+        let our_kexinit = &self
+            .exchange
+            .as_ref()
+            .ok_or(Violation::UnexpectedMessage(KEXINIT))?
+            .our_kexinit;
+        let [client_ident, server_ident, client_kexinit, server_kexinit] = match self.side() {
+            Side::Client => [ours, theirs, our_kexinit, their_kexinit],
+            Side::Server => [theirs, ours, their_kexinit, our_kexinit],
+        };
+        Ok(Transcript {
+            client_ident,
+            server_ident,
+            client_kexinit,
+            server_kexinit,
+            host_key,
+            client_public,
+            server_public,
+        })
+    }
+
+    fn host_key_for(&self, negotiated: Negotiated) -> Result<&HostKey, Error> {
+        let Role::Server { host_keys, .. } = &self.role else {
+            return Err(Error::Crypto);
+        };
+        let key_type = negotiated.host_key.key_type();
+        host_keys
+            .iter()
+            .find(|key| key.public().key_type() == key_type)
+            .ok_or(Error::Crypto)
+    }
+
+    fn derive(&self, negotiated: Negotiated, secret: &SharedSecret, hash: &[u8]) -> Result<Keys, Error> {
+        let secrets = Secrets {
+            hash: method::hash(negotiated.kex),
+            secret,
+            exchange_hash: hash,
+            session_id: self.session_id().map_or(hash, |id| id),
+        };
+        let to_server = negotiated.client_to_server;
+        let to_client = negotiated.server_to_client;
+        Ok(match self.side() {
+            Side::Client => Keys {
+                sealer: Sealer::new(to_server, &secrets, CLIENT_TO_SERVER)?,
+                opener: Opener::new(to_client, &secrets, SERVER_TO_CLIENT)?,
+            },
+            Side::Server => Keys {
+                sealer: Sealer::new(to_client, &secrets, SERVER_TO_CLIENT)?,
+                opener: Opener::new(to_server, &secrets, CLIENT_TO_SERVER)?,
+            },
+        })
+    }
+}

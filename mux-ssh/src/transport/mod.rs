@@ -1,0 +1,416 @@
+//! The SSH transport of RFC 4253 for both roles: identification, key exchange, packets, renewal of keys. It decides
+//! what goes on the wire below the services; it never decides whether a host key is trusted, and holds no private
+//! key of a user.
+//!
+//! ```text
+//!  input ─ IdentReader ─ Inbound ─ receive.rs ─┬─ exchange.rs (20 to 49)
+//!                                              └─ Incoming: packets of services, questions
+//!  output ─ ident, control frames (1 to 49), service frames (held back during a key exchange) ─ Outbound
+//! ```
+
+mod cipher;
+mod config;
+mod derive;
+mod exchange;
+mod ext_info;
+mod frames;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
+mod guess;
+mod host_key;
+mod ident;
+mod kexinit;
+mod method;
+mod packet;
+mod phase;
+mod random;
+mod receive;
+mod send;
+#[cfg(feature = "server")]
+mod tapped;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+pub use self::config::{RekeyLimits, ServerMemory, ServerTransportConfig, TransportConfig};
+pub use self::ext_info::{ExtInfo, MAX_EXTENSIONS};
+use self::frames::Frames;
+use self::guess::Guess;
+pub use self::guess::GuessRule;
+pub use self::host_key::HostKey;
+use self::ident::IdentReader;
+pub use self::ident::{Family, Ident, MAX_BANNER_LINE, MAX_BANNER_LINES, MAX_IDENT, OUR_IDENT};
+pub use self::kexinit::MAX_NAMES;
+use self::kexinit::Side;
+use self::packet::{Inbound, Outbound};
+pub use self::packet::{MAX_PACKET, MAX_PLAIN_PACKET};
+use self::phase::Exchange;
+pub use self::receive::{MAX_DESCRIPTION, MAX_IGNORED_BEFORE_KEYS, MAX_UNKNOWN_MESSAGES};
+use crate::algorithms::Algorithms;
+use crate::keys::PublicKey;
+use crate::message;
+use crate::{Error, Violation};
+
+/// One step of the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Incoming {
+    /// The peer's identification was read.
+    Ident,
+    /// The peer's first KEXINIT was read and something common was found.
+    KexInit,
+    /// Client: the server has proved that it holds this key. Nothing more is read until
+    /// [`Transport::answer_host_key`] was called. Only in the first key exchange; later ones must show the same key.
+    HostKey(PublicKey),
+    /// The peer's packets go under new keys; so do ours.
+    NewKeys {
+        /// It was the first key exchange.
+        first: bool,
+    },
+    /// The peer's extensions.
+    ExtInfo(ExtInfo),
+    /// A packet for a service: message numbers 5, 6 and 50 to 127. Never empty.
+    Packet(Bytes),
+    /// The peer did not know what we sent with this sequence number.
+    Unimplemented(u32),
+}
+
+/// What went over the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Bytes sent, identification included.
+    pub bytes_sent: u64,
+    /// Bytes received, identification included.
+    pub bytes_received: u64,
+}
+
+/// The transport of one connection.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    role: Role,
+    our_ident: Cow<'static, str>,
+    offer: Algorithms,
+    rekey: RekeyLimits,
+    peer: Peer,
+    inbound: Inbound,
+    outbound: Outbound,
+    /// Messages 1 to 49, which a key exchange does not hold back.
+    control: Frames,
+    /// Everything else.
+    services: Frames,
+    /// The key exchange that is under way.
+    exchange: Option<Box<Exchange>>,
+    /// Takes over behind the NEWKEYS that waits in `control`.
+    next_sealer: Option<cipher::Sealer>,
+    /// What the first key exchange fixed for good.
+    session: Option<Box<Session>>,
+    sending: Sending,
+    /// When the present keys are too old.
+    rekey_at: Option<Instant>,
+    /// DISCONNECT, which leaves last.
+    goodbye: Option<Bytes>,
+    error: Option<Error>,
+}
+
+#[derive(Debug)]
+enum Role {
+    Client {
+        /// What the first flight will gamble on.
+        guess: Option<Guess>,
+        /// It has gambled.
+        guessed: bool,
+    },
+    Server {
+        host_keys: Arc<[HostKey]>,
+        rule: GuessRule,
+    },
+}
+
+/// What may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    /// Nothing has left yet.
+    Unstarted,
+    /// Our KEXINIT has left and our NEWKEYS has not: control frames only.
+    Exchange,
+    /// Everything.
+    Open,
+    /// DISCONNECT has left.
+    Over,
+}
+
+/// What was learned about the peer, and how often it tried our patience.
+#[derive(Debug)]
+struct Peer {
+    /// `None` once the identification was read.
+    ident_reader: Option<IdentReader>,
+    ident: Option<Ident>,
+    strict: bool,
+    takes_ext_info: bool,
+    learned: Option<Box<ServerMemory>>,
+    /// Its first NEWKEYS has come.
+    keyed: bool,
+    ignored: u32,
+    unknown: u32,
+    ext_infos: u8,
+    ext_info_forbidden: bool,
+}
+
+/// What the first key exchange fixed.
+#[derive(Debug)]
+struct Session {
+    id: Bytes,
+    host_key: PublicKey,
+    host_signature: Bytes,
+}
+
+impl Transport {
+    /// A client, ready to send its first flight.
+    pub(crate) fn client(mut config: TransportConfig) -> Self {
+        let guess = guess::plan(&mut config);
+        let role = Role::Client {
+            guess,
+            guessed: false,
+        };
+        Self::new(
+            role,
+            Cow::Borrowed(OUR_IDENT),
+            config.algorithms,
+            config.rekey,
+            IdentReader::of_server(),
+        )
+    }
+
+    /// A server, ready to send its first flight.
+    #[cfg_attr(
+        not(any(test, feature = "server")),
+        expect(
+            dead_code,
+            reason = "one state machine serves both roles; a client alone starts no server"
+        )
+    )]
+    pub(crate) fn server(config: ServerTransportConfig) -> Self {
+        let mut offer = config.algorithms;
+        let has = |key_type| {
+            config
+                .host_keys
+                .iter()
+                .any(|key| key.public().key_type() == key_type)
+        };
+        offer.host_keys.retain(|algorithm| has(algorithm.key_type()));
+        let role = Role::Server {
+            host_keys: config.host_keys,
+            rule: config.guess_rule,
+        };
+        Self::new(
+            role,
+            Cow::Owned(config.ident),
+            offer,
+            config.rekey,
+            IdentReader::of_client(),
+        )
+    }
+
+    fn new(
+        role: Role,
+        our_ident: Cow<'static, str>,
+        offer: Algorithms,
+        rekey: RekeyLimits,
+        ident_reader: IdentReader,
+    ) -> Self {
+        let peer = Peer {
+            ident_reader: Some(ident_reader),
+            ident: None,
+            strict: false,
+            takes_ext_info: false,
+            learned: None,
+            keyed: false,
+            ignored: 0,
+            unknown: 0,
+            ext_infos: 0,
+            ext_info_forbidden: false,
+        };
+        Self {
+            role,
+            our_ident,
+            offer,
+            rekey,
+            peer,
+            inbound: Inbound::new(),
+            outbound: Outbound::new(),
+            control: Frames::default(),
+            services: Frames::default(),
+            exchange: None,
+            next_sealer: None,
+            session: None,
+            sending: Sending::Unstarted,
+            rekey_at: None,
+            goodbye: None,
+            error: None,
+        }
+    }
+
+    /// The error that the end of input means.
+    pub(crate) fn handle_eof(&mut self) -> Error {
+        self.fail(Error::UnexpectedEof)
+    }
+
+    /// Starts a key exchange that is due; fails if one was not answered in time.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Result<(), Error> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        let late = self
+            .exchange
+            .as_ref()
+            .is_some_and(|exchange| exchange.is_late(now));
+        if late {
+            return Err(self.fail(Error::RekeyTimeout));
+        }
+        if self.rekey_due(now) {
+            self.start_rekey(now);
+        }
+        Ok(())
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        if self.error.is_some() {
+            return None;
+        }
+        match &self.exchange {
+            Some(exchange) => exchange.deadline,
+            None => self.rekey_at,
+        }
+    }
+
+    /// EXT_INFO from now on is a violation: the login is complete.
+    pub(crate) fn forbid_ext_info(&mut self) {
+        self.peer.ext_info_forbidden = true;
+    }
+
+    /// Starts a key exchange, unless one is under way or the first has not happened.
+    pub(crate) fn start_rekey(&mut self, now: Instant) {
+        if self.exchange.is_none()
+            && self.peer.keyed
+            && self.error.is_none()
+            && let Err(error) = self.begin_exchange(now)
+        {
+            self.fail(error);
+        }
+    }
+
+    /// Whether a key exchange is under way, the first one included.
+    pub(crate) fn is_rekeying(&self) -> bool {
+        self.exchange.is_some() || self.sending != Sending::Open
+    }
+
+    /// The hash of the first exchange; set when the host key is asked about.
+    pub(crate) fn session_id(&self) -> Option<&Bytes> {
+        self.session.as_ref().map(|session| &session.id)
+    }
+
+    /// The host key, once the peer has proved that it holds it.
+    pub(crate) fn host_key(&self) -> Option<&PublicKey> {
+        self.session.as_ref().map(|session| &session.host_key)
+    }
+
+    /// The host's signature over the first exchange hash: what an agent's session-bind wants.
+    pub(crate) fn host_signature(&self) -> Option<&Bytes> {
+        self.session.as_ref().map(|session| &session.host_signature)
+    }
+
+    /// The peer's identification, once it was read.
+    pub(crate) fn peer_ident(&self) -> Option<&Ident> {
+        self.peer.ident.as_ref()
+    }
+
+    /// Whether strict key exchange is in force; known from the peer's KEXINIT on.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.peer.strict
+    }
+
+    /// Whether the peer takes EXT_INFO; known from the peer's KEXINIT on.
+    pub(crate) fn peer_takes_ext_info(&self) -> bool {
+        self.peer.takes_ext_info
+    }
+
+    /// What is worth remembering about this server, once its KEXINIT was read. `one_session` is for others to fill
+    /// in.
+    pub(crate) fn learned(&self) -> Option<&ServerMemory> {
+        self.peer.learned.as_deref()
+    }
+
+    /// What went over the wire so far.
+    pub(crate) fn counters(&self) -> Counters {
+        Counters {
+            packets_sent: self.outbound.packets,
+            packets_received: self.inbound.packets,
+            bytes_sent: self.outbound.bytes,
+            bytes_received: self.inbound.bytes,
+        }
+    }
+
+    fn side(&self) -> Side {
+        match self.role {
+            Role::Client { .. } => Side::Client,
+            Role::Server { .. } => Side::Server,
+        }
+    }
+
+    fn rekey_due(&self, now: Instant) -> bool {
+        // Until our own NEWKEYS has left, what was counted belongs to the keys that it ends.
+        let settled = self.exchange.is_none() && self.sending == Sending::Open;
+        settled && (self.is_used_up() || self.rekey_at.is_some_and(|due| now >= due))
+    }
+
+    /// The keys have carried as much as they may.
+    fn is_used_up(&self) -> bool {
+        [&self.inbound.usage, &self.outbound.usage]
+            .iter()
+            .any(|usage| usage.bytes >= self.rekey.bytes || usage.packets >= self.rekey.packets)
+            && self.peer.keyed
+    }
+
+    /// Remembers the first error and says goodbye for it.
+    fn fail(&mut self, error: Error) -> Error {
+        if let Some(first) = &self.error {
+            return first.clone();
+        }
+        let error = self.blame_guess(error);
+        self.services.clear();
+        self.exchange = None;
+        if let Some((code, text)) = goodbye(&error) {
+            self.disconnect(code, &text);
+        }
+        self.error = Some(error.clone());
+        error
+    }
+}
+
+/// What the peer is told. `None`: it is gone or has said goodbye itself.
+fn goodbye(error: &Error) -> Option<(u32, String)> {
+    use message::disconnect::{
+        BY_APPLICATION, HOST_KEY_NOT_VERIFIABLE, KEY_EXCHANGE_FAILED, MAC_ERROR, PROTOCOL_ERROR,
+    };
+    match error {
+        Error::Violation(Violation::Tag) => Some((MAC_ERROR, String::new())),
+        Error::Violation(violation) => Some((PROTOCOL_ERROR, violation.to_string())),
+        Error::Incompatible(_) | Error::RekeyTimeout | Error::Crypto => {
+            Some((KEY_EXCHANGE_FAILED, String::new()))
+        }
+        Error::HostKeyRejected => Some((HOST_KEY_NOT_VERIFIABLE, String::new())),
+        Error::Misuse(_) | Error::GuessRejected => Some((BY_APPLICATION, String::new())),
+        Error::Disconnected { .. } | Error::UnexpectedEof => None,
+        // Errors of the login and of the connection: whoever found them says goodbye.
+        Error::AuthFailed { .. } | Error::EarlyAuthRefused { .. } | Error::Silent => None,
+    }
+}
