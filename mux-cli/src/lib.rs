@@ -1,4 +1,13 @@
 //! Runs commands on fleets of machines: the parts that the `mux` binary is made of.
 
+pub mod exit;
+pub mod flags;
 pub mod hub;
+pub mod keyring;
+pub mod output;
+pub mod plan;
+pub mod pool;
+pub mod run;
+pub mod state;
 pub mod targets;
+pub mod writer;

@@ -1,5 +1,286 @@
 //! The one owner of connections: what was asked for goes in, what happened comes out.
+//!
+//! A [`Hub`] is a state machine without IO: it starts connections through [`Links`], asks the outside through
+//! [`Action`]s and learns the time from its caller. It decides who may start when, which deadline is over, what is
+//! tried again and how a request ended; it never reads a file, a clock or a socket.
 
+mod connect;
+mod countdown;
 mod event;
+mod host_key;
+mod job;
+mod kill;
+mod links;
+mod local;
+mod outcome;
+mod pace;
+mod request;
+mod session;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::Hash;
+use std::time::Instant;
 
 pub use event::{Event, Failure, Level, Outcome, RequestId, Stage, Status, StreamKind, Timings};
+
+pub use host_key::{Decision, KeptIn, judge};
+pub use links::{Kill, LinkEvent, Links};
+pub use request::{
+    Action, Answer, Family, Judgement, KeyId, Offer, Prepared, Reason, Request, SshOptions, Ticket, Transport,
+};
+
+use job::{Context, Job, Phase, Shared};
+use pace::{Endpoints, Fanout};
+
+/// Requests that may be under way above the fanout: those whose hosts have fallen silent.
+pub const MAX_AT_ONCE_ABOVE_FANOUT: usize = pace::MAX_SILENT;
+
+/// All windows of a run together: what the hosts may have sent and we not yet written.
+const MAX_WINDOWS: usize = 32 * 1024 * 1024;
+
+/// No channel needs more: 2 MiB in flight are 80 MB/s at 25 ms.
+const MAX_WINDOW: usize = 2 * 1024 * 1024;
+
+/// Every channel has this much, whatever the sum: it is what OpenSSH starts with for a terminal session.
+const MIN_WINDOW: usize = 64 * 1024;
+
+/// Runs requests, so many at a time, each on a connection of its own.
+///
+/// After every call take out what it has to say: [`poll_action`](Self::poll_action) and
+/// [`poll_event`](Self::poll_event) until both are empty, then wait until [`poll_timeout`](Self::poll_timeout).
+#[derive(Debug)]
+pub struct Hub<K> {
+    queue: VecDeque<Request>,
+    jobs: HashMap<RequestId, Job<K>>,
+    shared: Shared<K>,
+}
+
+impl<K: Copy + Eq + Hash> Hub<K> {
+    /// A hub that has at most `fanout` requests under way, of `expected` in all.
+    #[must_use]
+    pub fn new(fanout: usize, expected: usize) -> Self {
+        Self {
+            queue: VecDeque::with_capacity(expected),
+            jobs: HashMap::with_capacity(fanout.min(expected)),
+            shared: Shared {
+                fanout: Fanout::new(fanout),
+                endpoints: Endpoints::default(),
+                by_link: HashMap::new(),
+                timers: BTreeSet::new(),
+                actions: VecDeque::new(),
+                events: VecDeque::new(),
+                left_running: Vec::new(),
+                max_window: window(fanout.min(expected)),
+            },
+        }
+    }
+
+    /// Queues a request; it starts as soon as there is room.
+    pub fn submit<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, request: Request) {
+        self.queue.push_back(request);
+        self.settle(now, links);
+    }
+
+    /// What the outside says to an [`Action`].
+    pub fn answer<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, ticket: Ticket, answer: Answer) {
+        self.with_job(now, links, ticket.request, |job, cx| {
+            if job.ticket() != ticket {
+                return;
+            }
+            match answer {
+                Answer::Prepared(prepared) => job.prepared(cx, prepared),
+                Answer::Resolved(result) => job.resolved(cx, result),
+                Answer::HostKey { question, judgement } => job.judged(cx, question, judgement),
+                Answer::Signed { question, signature } => job.signed(cx, question, signature),
+                Answer::Asking(asking) => job.asking(cx, asking),
+            }
+        });
+        self.settle(now, links);
+    }
+
+    /// Something happened on a link.
+    pub fn handle_link<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, key: K, event: LinkEvent) {
+        let Some(&request) = self.shared.by_link.get(&key) else { return };
+        if matches!(event, LinkEvent::Closed(_) | LinkEvent::Exited { .. }) {
+            self.shared.by_link.remove(&key);
+        }
+        self.with_job(now, links, request, |job, cx| match event {
+            LinkEvent::Connected => job.connected(cx, key),
+            LinkEvent::Client(said) => job.said(cx, key, said),
+            LinkEvent::Closed(result) => job.closed(cx, key, result),
+            LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
+            LinkEvent::Exited { rc, signal } => job.local_exit(cx, rc, signal),
+        });
+        self.settle(now, links);
+    }
+
+    /// `count` bytes of a request's output were written, stored or dropped: as many may follow.
+    pub fn consume<L: Links<Key = K>>(
+        &mut self,
+        now: Instant,
+        links: &mut L,
+        request: RequestId,
+        stream: StreamKind,
+        count: usize,
+    ) {
+        if let Some(job) = self.jobs.get(&request) {
+            job.consume(&mut Context { now, links, shared: &mut self.shared }, stream, count);
+        }
+    }
+
+    /// Stops one request, whatever it is doing. The only way to stop anything.
+    pub fn cancel<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, request: RequestId, reason: Reason) {
+        if let Some(at) = self.queue.iter().position(|queued| queued.id == request) {
+            self.queue.remove(at);
+            self.skip(request);
+        }
+        self.with_job(now, links, request, |job, cx| job.cancel(cx, reason));
+        self.settle(now, links);
+    }
+
+    /// Stops everything: what is queued never starts.
+    pub fn cancel_all<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, reason: Reason) {
+        self.hold();
+        let mut running: Vec<RequestId> = self.jobs.keys().copied().collect();
+        running.sort_unstable();
+        for request in running {
+            self.with_job(now, links, request, |job, cx| job.cancel(cx, reason));
+        }
+        self.settle(now, links);
+    }
+
+    /// Starts nothing more; what runs goes on.
+    pub fn hold(&mut self) {
+        for request in std::mem::take(&mut self.queue) {
+            self.skip(request.id);
+        }
+    }
+
+    fn skip(&mut self, request: RequestId) {
+        let outcome = Outcome {
+            status: Status::Skipped,
+            rc: None,
+            signal: None,
+            error: None,
+            timings: Timings::default(),
+            attempts: 0,
+        };
+        self.shared.events.push_back(Event::Finished { request, outcome });
+    }
+
+    /// The time named by [`poll_timeout`](Self::poll_timeout) has come. May be called early.
+    pub fn handle_timeout<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
+        while let Some(&(at, request)) = self.shared.timers.first() {
+            if at > now {
+                break;
+            }
+            self.shared.timers.pop_first();
+            self.with_job(now, links, request, |job, cx| {
+                job.wake = None;
+                job.on_timer(cx);
+            });
+        }
+        self.settle(now, links);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.shared.timers.first().map(|(at, _)| *at)
+    }
+
+    /// The next thing that the outside has to do.
+    pub fn poll_action(&mut self) -> Option<(Ticket, Action)> {
+        self.shared.actions.pop_front()
+    }
+
+    /// The next thing that happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.shared.events.pop_front()
+    }
+
+    /// The request of an attempt that is under way.
+    #[must_use]
+    pub fn request(&self, ticket: Ticket) -> Option<&Request> {
+        self.jobs.get(&ticket.request).filter(|job| job.ticket() == ticket).map(|job| &job.request)
+    }
+
+    /// Everything has finished.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.jobs.is_empty()
+    }
+
+    /// Requests that have not left the queue.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// What is under way: which request, in which stage, since when. In the order of the requests.
+    #[must_use]
+    pub fn running(&self) -> Vec<(RequestId, Stage, Instant)> {
+        let mut running: Vec<_> =
+            self.jobs.values().map(|job| (job.request.id, job.stage, job.stage_since)).collect();
+        running.sort_unstable();
+        running
+    }
+
+    /// Requests whose command was stopped and not seen to end.
+    #[must_use]
+    pub fn left_running(&self) -> &[RequestId] {
+        &self.shared.left_running
+    }
+
+    fn with_job<L: Links<Key = K>>(
+        &mut self,
+        now: Instant,
+        links: &mut L,
+        request: RequestId,
+        act: impl FnOnce(&mut Job<K>, &mut Context<'_, L>),
+    ) {
+        let Some(job) = self.jobs.get_mut(&request) else { return };
+        let mut cx = Context { now, links, shared: &mut self.shared };
+        act(job, &mut cx);
+        job.schedule(&mut cx);
+        if matches!(job.phase, Phase::Over) {
+            self.jobs.remove(&request);
+        }
+    }
+
+    /// Lets those go whose turn has come.
+    fn settle<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
+        loop {
+            let granted = self.shared.endpoints.granted();
+            let none = granted.is_empty();
+            for (request, address) in granted {
+                if self.jobs.contains_key(&request) {
+                    self.with_job(now, links, request, |job, cx| job.granted(cx, address));
+                } else {
+                    self.shared.endpoints.leave(address);
+                }
+            }
+            if none && !self.start_next(now, links) {
+                return;
+            }
+        }
+    }
+
+    fn start_next<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) -> bool {
+        if !self.shared.fanout.has_room() {
+            return false;
+        }
+        let Some(request) = self.queue.pop_front() else { return false };
+        let id = request.id;
+        self.shared.fanout.enter();
+        self.jobs.insert(id, Job::new(request, now));
+        self.with_job(now, links, id, Job::begin);
+        true
+    }
+}
+
+/// What a channel may have in flight when so many share the memory: within the sum, or the minimum.
+fn window(channels: usize) -> u32 {
+    let fair = (MAX_WINDOWS / channels.max(1)).clamp(MIN_WINDOW, MAX_WINDOW);
+    u32::try_from(fair).expect("at most 2 MiB")
+}

@@ -1,0 +1,67 @@
+//! The environment variables that stand in for flags. Read once, here; the rest of the program sees values.
+
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+use super::duration::{parse_deadline, parse_duration};
+use super::{UsageError, table};
+
+/// Variables that stand in for flags. An empty one counts as not set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// `MUX_FANOUT`, for `-f`.
+    pub fanout: Option<OsString>,
+    /// `MUX_CONNECT_TIMEOUT`, for `--connect-timeout`.
+    pub connect_timeout: Option<OsString>,
+    /// `MUX_TIMEOUT`, for `--timeout`.
+    pub timeout: Option<OsString>,
+    /// `MUX_LOG`: the filter of the log, in the syntax of `env_logger`.
+    pub log: Option<OsString>,
+}
+
+impl Environment {
+    /// The variables of this process.
+    #[must_use]
+    pub fn of_process() -> Self {
+        let read = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        Self {
+            fanout: read("MUX_FANOUT"),
+            connect_timeout: read("MUX_CONNECT_TIMEOUT"),
+            timeout: read("MUX_TIMEOUT"),
+            log: read("MUX_LOG"),
+        }
+    }
+
+    pub(super) fn fanout(&self) -> Result<Option<usize>, UsageError> {
+        value(self.fanout.as_deref(), "MUX_FANOUT", |text| {
+            table::parse_fanout(text).ok()
+        })
+    }
+
+    pub(super) fn connect_timeout(&self) -> Result<Option<Duration>, UsageError> {
+        value(self.connect_timeout.as_deref(), "MUX_CONNECT_TIMEOUT", |text| {
+            parse_deadline(text).ok()
+        })
+    }
+
+    pub(super) fn timeout(&self) -> Result<Option<Duration>, UsageError> {
+        value(self.timeout.as_deref(), "MUX_TIMEOUT", |text| {
+            parse_duration(text).ok()
+        })
+    }
+}
+
+fn value<T>(
+    given: Option<&OsStr>,
+    name: &'static str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, UsageError> {
+    let Some(given) = given.filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let wrong = || UsageError::Environment {
+        name,
+        value: given.to_string_lossy().into_owned(),
+    };
+    given.to_str().and_then(parse).map(Some).ok_or_else(wrong)
+}

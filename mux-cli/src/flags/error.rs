@@ -1,0 +1,56 @@
+//! What can be wrong with a command line. All of it ends with exit status 2 before anything has run.
+
+use std::fmt;
+
+/// A command line that can't be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UsageError {
+    /// What the flag parser says, ready to print.
+    Flags(String),
+    /// `mux run` without a command.
+    NoCommand,
+    /// A subcommand that is planned.
+    NoSuchCommandYet(String),
+    /// An option that is planned.
+    NotSupportedYet(String),
+    /// A letter that other tools give several meanings.
+    PeerLetter {
+        /// The letter.
+        letter: char,
+        /// What it means elsewhere and what to write here.
+        advice: &'static str,
+    },
+    /// `-b` or `-B` beside another `--output`.
+    TwoFormats,
+    /// A variable of the environment whose value is wrong.
+    Environment {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: String,
+    },
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flags(text) => f.write_str(text.trim_end()),
+            Self::NoCommand => f.write_str(
+                "mux run: no command; write it after the options, as in: mux run -w web[1-3] -- uptime\n\
+                 (an interactive session is `mux shell`, which is not supported yet)",
+            ),
+            Self::NoSuchCommandYet(name) => write!(f, "mux {name}: not supported yet; there is `mux run`"),
+            Self::NotSupportedYet(option) => write!(f, "mux run: {option}: not supported yet"),
+            Self::PeerLetter { letter, advice } => write!(f, "mux run: -{letter}: {advice}"),
+            Self::TwoFormats => f.write_str("mux run: -b and -B are --output grouped; leave one of them out"),
+            Self::Environment { name, value } => {
+                write!(
+                    f,
+                    "mux run: {name}={value:?}: not a value for this variable; change or unset it"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for UsageError {}

@@ -1,0 +1,405 @@
+//! The table of subcommands and flags, from which parsing and help are made. Letters mean what they mean in ssh, clush
+//! and pdsh; everything else is a long option.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _, ValueParser};
+use clap::{Arg, ArgAction, Command, value_parser};
+
+use super::duration::{parse_deadline, parse_duration};
+use crate::plan::{ColorChoice, Format, Transport};
+
+/// A letter with several meanings in other tools: guessing one would run something else than was meant.
+pub(super) struct PeerLetter {
+    pub(super) short: char,
+    pub(super) id: &'static str,
+    pub(super) advice: &'static str,
+}
+
+pub(super) const PEER_LETTERS: &[PeerLetter] = &[
+    PeerLetter {
+        short: 'u',
+        id: "peer-u",
+        advice: "a timeout in clush and pdsh, a user in ansible; write --timeout SECONDS or -l USER",
+    },
+    PeerLetter {
+        short: 't',
+        id: "peer-t",
+        advice: "a timeout in clush, pdsh and pssh, a terminal in ssh; write --connect-timeout or --timeout SECONDS",
+    },
+    PeerLetter {
+        short: 'r',
+        id: "peer-r",
+        advice: "copying of trees in clush and scp; that will be `mux put --recursive`, which is not supported yet",
+    },
+];
+
+/// An option that is planned: known, so that the answer is better than "unexpected argument".
+pub(super) struct Later {
+    short: Option<char>,
+    long: Option<&'static str>,
+}
+
+impl Later {
+    pub(super) fn id(&self) -> &'static str {
+        match (self.long, self.short) {
+            (Some(long), _) => long,
+            (None, Some('J')) => "later-J",
+            (None, _) => "later-n",
+        }
+    }
+
+    pub(super) fn shown(&self) -> String {
+        match (self.short, self.long) {
+            (Some(short), Some(long)) => format!("-{short} (--{long})"),
+            (Some(short), None) => format!("-{short}"),
+            (None, long) => format!("--{}", long.unwrap_or_default()),
+        }
+    }
+}
+
+const fn letter(short: char, long: &'static str) -> Later {
+    Later {
+        short: Some(short),
+        long: Some(long),
+    }
+}
+
+const fn long(long: &'static str) -> Later {
+    Later {
+        short: None,
+        long: Some(long),
+    }
+}
+
+pub(super) const LATER: &[Later] = &[
+    letter('g', "group"),
+    letter('a', "all"),
+    letter('A', "forward-agent"),
+    letter('K', "ask-become-password"),
+    Later {
+        short: Some('J'),
+        long: None,
+    },
+    Later {
+        short: Some('n'),
+        long: None,
+    },
+    long("forward-agent-to-all"),
+    long("inventory"),
+    long("limit"),
+    long("pick"),
+    long("failed"),
+    long("sudo"),
+    long("become-password-command"),
+    long("env"),
+    long("env-info"),
+    long("stdin"),
+    long("subst"),
+    long("agent"),
+    long("persist"),
+    long("raw-output"),
+    long("diff"),
+    long("regroup"),
+    long("outdir"),
+    long("errdir"),
+    long("fail-fast"),
+    long("max-fail"),
+    long("retries"),
+    long("missing-status"),
+    long("spill-max"),
+];
+
+/// Subcommands that are planned.
+const LATER_COMMANDS: &[&str] = &[
+    "script",
+    "put",
+    "get",
+    "ssh",
+    "shell",
+    "nodes",
+    "ping",
+    "hosts",
+    "status",
+    "daemon",
+    "forward",
+    "config",
+    "completion",
+    "man",
+    "ansible",
+];
+
+const EXAMPLES: &str = "\
+Examples:
+  mux run -w web[01-20] -- uptime
+  mux run -b -w 'web*,!web07' --hosts fleet.txt -- uname -r
+  mux run --output jsonl -w db1,db2:2222,root@[2001:db8::7] -- df -h /
+
+More: mux help run";
+
+const TARGETS_HELP: &str = "\
+Targets:
+  [user@]host[:port]  host name or address; IPv6 with a port: [2001:db8::7]:22
+  web[01-20]          web01 to web20; [1-9,12] lists, [1-99/2] steps, r[1-4]n[1-9] two dimensions
+  web*, db?           wildcards, over the names of --hosts and the `Host` names of the ssh configuration
+  a,b  a!b  a&b  a^b  union, minus, and, exclusive or; from left to right
+
+Exit status:
+  0 all ok   1 a command failed, or its end is unknown   2 usage, configuration or empty set
+  3 killed by --timeout   4 unreachable, authentication or host key   125 internal
+  130 SIGINT   143 SIGTERM   The highest of 4, 3 and 1 counts; with -S: the largest remote status.
+
+Environment: MUX_FANOUT, MUX_TIMEOUT, MUX_CONNECT_TIMEOUT, MUX_LOG, NO_COLOR, CLICOLOR, CLICOLOR_FORCE";
+
+/// The whole command line.
+pub(super) fn command() -> Command {
+    let mux = Command::new("mux")
+        .bin_name("mux")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Runs commands on fleets of machines over SSH, from one event loop.\nThe machines need sshd and nothing else.")
+        .after_help(EXAMPLES)
+        .arg_required_else_help(true)
+        .subcommand_required(true)
+        .subcommand(run());
+    LATER_COMMANDS
+        .iter()
+        .fold(mux, |mux, name| mux.subcommand(later_command(name)))
+}
+
+fn later_command(name: &'static str) -> Command {
+    let anything = Arg::new("anything")
+        .num_args(0..)
+        .allow_hyphen_values(true)
+        .trailing_var_arg(true)
+        .value_parser(value_parser!(OsString));
+    Command::new(name)
+        .hide(true)
+        .disable_help_flag(true)
+        .arg(anything)
+}
+
+fn run() -> Command {
+    let command = Arg::new("command")
+        .value_name("COMMAND")
+        .help("Words are joined by one space and given to the login shell, as ssh does")
+        .num_args(0..)
+        .trailing_var_arg(true)
+        .value_parser(value_parser!(OsString));
+    Command::new("run")
+        .about("Run a command on many hosts")
+        .override_usage("mux run [OPTIONS] -w TARGETS [--] COMMAND [ARG]...")
+        .after_help(TARGETS_HELP)
+        .args_override_self(true)
+        .args(targets())
+        .args(connection())
+        .args(execution())
+        .args(output())
+        .args(
+            PEER_LETTERS
+                .iter()
+                .map(|letter| hidden(letter.id).short(letter.short)),
+        )
+        .args(LATER.iter().map(later))
+        .arg(command)
+}
+
+fn hidden(id: &'static str) -> Arg {
+    Arg::new(id).hide(true).action(ArgAction::SetTrue)
+}
+
+/// They may come with a value, which is not looked at.
+fn later(option: &Later) -> Arg {
+    let arg = match option.short {
+        Some(short) => Arg::new(option.id()).short(short),
+        None => Arg::new(option.id()),
+    };
+    let arg = match option.long {
+        Some(long) => arg.long(long),
+        None => arg,
+    };
+    let with_any_value = arg.num_args(0..=1).default_missing_value("");
+    with_any_value
+        .hide(true)
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(OsString))
+}
+
+fn valued(id: &'static str, name: &'static str, help: &'static str) -> Arg {
+    Arg::new(id).value_name(name).help(help)
+}
+
+fn switch(id: &'static str, help: &'static str) -> Arg {
+    Arg::new(id).help(help).action(ArgAction::SetTrue)
+}
+
+fn headed<const N: usize>(heading: &'static str, args: [Arg; N]) -> [Arg; N] {
+    args.map(|arg| arg.help_heading(heading))
+}
+
+/// Values that begin with `-` are let through: the target parser knows what was meant by `-w -web3`.
+fn targets() -> [Arg; 4] {
+    let paths = value_parser!(PathBuf);
+    headed(
+        "Which hosts",
+        [
+            valued("where", "TARGETS", "Run on these; may be repeated").short('w'),
+            valued("exclude", "TARGETS", "But not on these; may be repeated").short('x'),
+            valued(
+                "hosts",
+                "FILE",
+                "Run on the targets in FILE (`-`: standard input), one a line; \
+                with -w: FILE gives the names that wildcards match",
+            )
+            .long("hosts")
+            .value_parser(paths),
+            switch("list-hosts", "Print the targets, one a line, and run nothing").long("list-hosts"),
+        ],
+    )
+    .map(|arg| match arg.get_id().as_str() {
+        "where" | "exclude" => arg.action(ArgAction::Append).allow_hyphen_values(true),
+        "hosts" => arg.action(ArgAction::Append),
+        _ => arg,
+    })
+}
+
+fn connection() -> [Arg; 10] {
+    let path = || value_parser!(PathBuf);
+    headed(
+        "How to get there",
+        [
+            valued("login", "USER", "User, for targets that name none").short('l'),
+            valued("port", "PORT", "Port, for targets that name none")
+                .short('p')
+                .value_parser(value_parser!(u16).range(1..)),
+            valued("identity", "FILE", "Private key; may be repeated")
+                .short('i')
+                .action(ArgAction::Append)
+                .value_parser(path()),
+            valued(
+                "config",
+                "FILE",
+                "ssh configuration to read instead of the usual ones (`none`: none)",
+            )
+            .short('F')
+            .value_parser(path()),
+            valued("option", "KEY=VALUE", "ssh configuration option; may be repeated")
+                .short('o')
+                .action(ArgAction::Append),
+            switch("ipv4", "Use IPv4 only").short('4').overrides_with("ipv6"),
+            switch("ipv6", "Use IPv6 only").short('6').overrides_with("ipv4"),
+            valued(
+                "connect-timeout",
+                "TIME",
+                "For name, TCP and key exchange [default: 10s]",
+            )
+            .long("connect-timeout")
+            .value_parser(parse_deadline),
+            valued("login-timeout", "TIME", "For authentication [default: 60s]")
+                .long("login-timeout")
+                .value_parser(parse_deadline),
+            valued(
+                "transport",
+                "NAME",
+                "`local`: run here, once for each target, without a network",
+            )
+            .long("transport")
+            .default_value("ssh")
+            .hide_default_value(true)
+            .hide_possible_values(true)
+            .value_parser(choice(&[("ssh", Transport::Ssh), ("local", Transport::Local)])),
+        ],
+    )
+}
+
+fn execution() -> [Arg; 4] {
+    headed(
+        "How to run",
+        [
+            valued("fanout", "N", "Hosts at once [default: 64]")
+                .short('f')
+                .value_parser(parse_fanout),
+            valued(
+                "timeout",
+                "TIME",
+                "Kill a command that takes longer (10, 1.5, 500ms, 5m; 0: never)",
+            )
+            .long("timeout")
+            .value_parser(parse_duration),
+            switch(
+                "argv",
+                "Quote each word for a POSIX shell, so that it arrives as one",
+            )
+            .long("argv"),
+            switch("status", "Exit with the largest remote status").short('S'),
+        ],
+    )
+}
+
+fn output() -> [Arg; 7] {
+    let formats = [
+        ("text", Format::Text),
+        ("grouped", Format::Grouped { with_stderr: false }),
+        ("jsonl", Format::Jsonl),
+    ];
+    let colors = [
+        ("auto", ColorChoice::Auto),
+        ("always", ColorChoice::Always),
+        ("never", ColorChoice::Never),
+    ];
+    headed(
+        "What to print",
+        [
+            switch("gather", "Gather identical output under its hosts, at the end")
+                .short('b')
+                .overrides_with("gather-all"),
+            switch("gather-all", "The same, standard error included")
+                .short('B')
+                .overrides_with("gather"),
+            switch("no-prefix", "Don't name hosts").short('N'),
+            valued("output", "FORM", "text, grouped or jsonl (one object a host)")
+                .long("output")
+                .hide_possible_values(true)
+                .value_parser(choice(&formats)),
+            valued("color", "WHEN", "auto, always or never")
+                .long("color")
+                .default_value("auto")
+                .hide_default_value(true)
+                .hide_possible_values(true)
+                .value_parser(choice(&colors)),
+            switch("quiet", "No summary, no warnings, no progress").short('q'),
+            Arg::new("verbose")
+                .short('v')
+                .help("Say more; may be repeated")
+                .action(ArgAction::Count),
+        ],
+    )
+}
+
+/// Names for values.
+fn choice<T: Clone + Send + Sync + 'static>(names: &[(&'static str, T)]) -> ValueParser {
+    let names = names.to_vec();
+    let parser = PossibleValuesParser::new(names.iter().map(|(name, _)| PossibleValue::new(*name)));
+    ValueParser::new(parser.map(move |given| {
+        let found = names.iter().find(|(name, _)| *name == given);
+        found
+            .map(|(_, value)| value.clone())
+            .expect("the parser lets only these names through")
+    }))
+}
+
+/// A number that is no fanout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FanoutError;
+
+impl std::fmt::Display for FanoutError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("write a number of hosts, at least 1")
+    }
+}
+
+impl std::error::Error for FanoutError {}
+
+pub(super) fn parse_fanout(text: &str) -> Result<usize, FanoutError> {
+    text.parse().ok().filter(|fanout| *fanout > 0).ok_or(FanoutError)
+}

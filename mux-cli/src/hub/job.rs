@@ -1,0 +1,349 @@
+//! One request on its way: which phase it is in, what time it has left, and how it ends. The steps of each phase are
+//! in `connect`, `session` and `kill`; this file never talks to a link but to end it.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mux_ssh::client::ChannelId;
+
+use super::countdown::Countdown;
+use super::kill::Killing;
+use super::pace::{Endpoints, Fanout};
+use super::{Action, Event, Failure, Level, Links, Outcome, Prepared, Request, RequestId, Stage, Status, Ticket};
+use super::{Timings, outcome};
+
+/// A host that says nothing for this long in connect or authentication stops counting against the fanout: a healthy
+/// one needs a few round trips, and no round trip on Earth takes a second.
+pub(super) const SILENCE: Duration = Duration::from_secs(1);
+
+/// `SSH_DISCONNECT_BY_APPLICATION` (RFC 4253, section 11.1).
+const BY_APPLICATION: u32 = 11;
+
+/// What the steps of a job may touch besides the job.
+#[derive(Debug)]
+pub(super) struct Context<'a, L: Links> {
+    pub(super) now: Instant,
+    pub(super) links: &'a mut L,
+    pub(super) shared: &'a mut Shared<L::Key>,
+}
+
+/// What all jobs of a hub share.
+#[derive(Debug)]
+pub(super) struct Shared<K> {
+    pub(super) fanout: Fanout,
+    pub(super) endpoints: Endpoints,
+    pub(super) by_link: HashMap<K, RequestId>,
+    pub(super) timers: BTreeSet<(Instant, RequestId)>,
+    pub(super) actions: VecDeque<(Ticket, Action)>,
+    pub(super) events: VecDeque<Event>,
+    pub(super) left_running: Vec<RequestId>,
+    pub(super) max_window: u32,
+}
+
+/// Where a job is.
+#[derive(Debug)]
+pub(super) enum Phase<K> {
+    /// The outside gathers keys and memory.
+    Preparing,
+    /// The outside looks the name up.
+    Resolving,
+    /// TCP connections are on their way to one address or several.
+    Connecting(Race<K>),
+    /// One connection stands.
+    Session(Session<K>),
+    /// A shell on this machine.
+    Local(K),
+    /// Finished.
+    Over,
+}
+
+/// Connections that race to be the first that stands.
+#[derive(Debug)]
+pub(super) struct Race<K> {
+    /// Addresses not tried yet.
+    pub(super) addresses: VecDeque<SocketAddr>,
+    /// The address in whose queue we wait.
+    pub(super) waiting: Option<SocketAddr>,
+    /// The address at which we have a place, and when to use it.
+    pub(super) starting: Option<(Instant, SocketAddr)>,
+    /// On their way.
+    pub(super) runners: Vec<Runner<K>>,
+    /// When the next address gets its chance although the last has not failed.
+    pub(super) next_at: Option<Instant>,
+    /// What the last failed address said.
+    pub(super) failure: Option<String>,
+}
+
+/// One connection with the command already on it.
+#[derive(Debug)]
+pub(super) struct Runner<K> {
+    pub(super) key: K,
+    pub(super) address: SocketAddr,
+    pub(super) channel: ChannelId,
+    pub(super) since: Instant,
+}
+
+/// The connection that won.
+#[derive(Debug)]
+pub(super) struct Session<K> {
+    pub(super) key: K,
+    pub(super) address: SocketAddr,
+    pub(super) channel: ChannelId,
+    /// Still counts as an unauthenticated handshake of its endpoint.
+    pub(super) unauthenticated: bool,
+    /// Whether the command may have run, once the client has said that the connection took it along.
+    pub(super) lost: Option<bool>,
+}
+
+/// How the command itself ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ended {
+    pub(super) rc: Option<i32>,
+    pub(super) signal: Option<String>,
+}
+
+/// One request that has left the queue.
+#[derive(Debug)]
+pub(super) struct Job<K> {
+    pub(super) request: Request,
+    pub(super) phase: Phase<K>,
+    pub(super) stage: Stage,
+    pub(super) stage_since: Instant,
+    pub(super) timings: Timings,
+    pub(super) attempt: u32,
+    pub(super) tries: u32,
+    pub(super) connect: Countdown,
+    pub(super) login: Countdown,
+    pub(super) command_deadline: Option<Instant>,
+    pub(super) prepared: Prepared,
+    pub(super) caution: Caution,
+    /// Which key is signing right now.
+    pub(super) signing: Option<Arc<str>>,
+    /// A person is being asked.
+    pub(super) asking: bool,
+    /// Why keys were not accepted, in order.
+    pub(super) tried: Vec<String>,
+    /// What the server said as it ended the connection.
+    pub(super) farewell: Option<String>,
+    pub(super) ended: Ended,
+    pub(super) killing: Option<Killing>,
+    pub(super) last_heard: Instant,
+    pub(super) silent: bool,
+    pub(super) wake: Option<Instant>,
+}
+
+/// What a reconnect leaves out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Caution {
+    /// A guess went wrong: guess nothing.
+    pub(super) no_guess: bool,
+    /// An early signature went wrong: one step at a time.
+    pub(super) step_by_step: bool,
+}
+
+impl<K: Copy + Eq + std::hash::Hash> Job<K> {
+    pub(super) fn new(request: Request, now: Instant) -> Self {
+        Self {
+            phase: Phase::Preparing,
+            stage: Stage::Dns,
+            stage_since: now,
+            timings: Timings::default(),
+            attempt: 1,
+            tries: 0,
+            connect: Countdown::Stopped(request.connect_timeout),
+            login: Countdown::Stopped(request.login_timeout),
+            command_deadline: None,
+            prepared: Prepared::default(),
+            caution: Caution::default(),
+            signing: None,
+            asking: false,
+            tried: Vec::new(),
+            farewell: None,
+            ended: Ended::default(),
+            killing: None,
+            last_heard: now,
+            silent: false,
+            wake: None,
+            request,
+        }
+    }
+
+    pub(super) fn ticket(&self) -> Ticket {
+        Ticket { request: self.request.id, attempt: self.attempt }
+    }
+
+    pub(super) fn ask<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, action: Action) {
+        cx.shared.actions.push_back((self.ticket(), action));
+    }
+
+    pub(super) fn notice<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, level: Level, text: String) {
+        cx.shared.events.push_back(Event::Notice { request: Some(self.request.id), level, text });
+    }
+
+    /// Enters `stage` and returns how long the one before took.
+    pub(super) fn reach<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, stage: Stage) -> Duration {
+        let took = cx.now.saturating_duration_since(self.stage_since);
+        self.stage = stage;
+        self.stage_since = cx.now;
+        cx.shared.events.push_back(Event::Stage { request: self.request.id, stage });
+        took
+    }
+
+    /// The other side has said something.
+    pub(super) fn heard<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        self.last_heard = cx.now;
+        if std::mem::take(&mut self.silent) {
+            cx.shared.fanout.speak_again();
+        }
+    }
+
+    /// A person is asked, or has answered: what measures the other side stands still meanwhile.
+    pub(super) fn asking<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, asking: bool) {
+        self.asking = asking;
+        self.heard(cx);
+        let running = match self.stage {
+            Stage::Dns | Stage::Tcp | Stage::Banner | Stage::Kex | Stage::HostKey => &mut self.connect,
+            Stage::Auth => &mut self.login,
+            Stage::Channel | Stage::Command => return,
+        };
+        if asking { running.stop(cx.now) } else { running.start(cx.now) }
+    }
+
+    /// When this job falls silent, if it can.
+    fn silent_at(&self) -> Option<Instant> {
+        let counts = match &self.phase {
+            Phase::Resolving | Phase::Connecting(_) => true,
+            Phase::Session(session) => session.unauthenticated && self.signing.is_none() && !self.asking,
+            Phase::Preparing | Phase::Local(_) | Phase::Over => false,
+        };
+        (counts && !self.silent).then(|| self.last_heard + SILENCE)
+    }
+
+    /// Files the job under the moment at which it next has something to do.
+    pub(super) fn schedule<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        let race = match &self.phase {
+            Phase::Connecting(race) => [race.next_at, race.starting.map(|(at, _)| at)],
+            Phase::Preparing | Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => [None, None],
+        };
+        let next = match self.phase {
+            Phase::Over => None,
+            _ => race
+                .into_iter()
+                .chain([self.connect.deadline(), self.login.deadline(), self.command_deadline, self.silent_at()])
+                .chain([self.killing.as_ref().map(|killing| killing.next_at)])
+                .flatten()
+                .min(),
+        };
+        if next == self.wake {
+            return;
+        }
+        let id = self.request.id;
+        if let Some(old) = self.wake.take() {
+            cx.shared.timers.remove(&(old, id));
+        }
+        if let Some(at) = next {
+            cx.shared.timers.insert((at, id));
+        }
+        self.wake = next;
+    }
+
+    /// Something came due.
+    pub(super) fn on_timer<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        if self.connect.is_over(cx.now) || self.login.is_over(cx.now) {
+            return self.out_of_time(cx);
+        }
+        if self.command_deadline.is_some_and(|at| at <= cx.now) {
+            self.command_deadline = None;
+            self.cancel(cx, super::Reason::TimedOut);
+        }
+        self.continue_killing(cx);
+        self.continue_race(cx);
+        if self.silent_at().is_some_and(|at| at <= cx.now) {
+            self.silent = true;
+            cx.shared.fanout.fall_silent();
+        }
+    }
+
+    fn out_of_time<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        if let Some(killing) = &self.killing {
+            let reason = killing.reason;
+            return self.finish_killed(cx, reason, false);
+        }
+        let (status, message) = outcome::out_of_time(self);
+        self.fail(cx, status, self.stage, message);
+    }
+
+    pub(super) fn fail<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, status: Status, stage: Stage, message: String) {
+        self.finish(cx, status, Some(Failure { stage, message }));
+    }
+
+    /// The end: gives everything back and says how it went.
+    pub(super) fn finish<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, status: Status, error: Option<Failure>) {
+        if matches!(self.phase, Phase::Over) {
+            return;
+        }
+        self.release(cx);
+        cx.shared.fanout.leave(std::mem::take(&mut self.silent));
+        self.ask(cx, Action::SigningOver);
+        let outcome = Outcome {
+            status,
+            rc: self.ended.rc,
+            signal: self.ended.signal.take(),
+            error,
+            timings: self.timings,
+            attempts: self.tries,
+        };
+        cx.shared.events.push_back(Event::Finished { request: self.request.id, outcome });
+        self.schedule(cx);
+    }
+
+    /// Gives back links and places, and leaves the phase.
+    pub(super) fn release<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Connecting(race) => race.release(cx, self.request.id),
+            Phase::Session(session) => session.release(cx),
+            Phase::Local(key) => {
+                cx.shared.by_link.remove(&key);
+            }
+            Phase::Preparing | Phase::Resolving | Phase::Over => {}
+        }
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash> Race<K> {
+    fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>, request: RequestId) {
+        for runner in self.runners {
+            runner.abort(cx);
+        }
+        if let Some(address) = self.waiting {
+            cx.shared.endpoints.give_up(address, request);
+        }
+        if let Some((_, address)) = self.starting {
+            cx.shared.endpoints.leave(address);
+        }
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash> Runner<K> {
+    pub(super) fn abort<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
+        cx.shared.endpoints.leave(self.address);
+        cx.shared.by_link.remove(&self.key);
+        cx.links.abort(self.key);
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash> Session<K> {
+    /// Says goodbye if there still is somebody to say it to.
+    fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
+        if self.unauthenticated {
+            cx.shared.endpoints.leave(self.address);
+        }
+        if cx.shared.by_link.remove(&self.key).is_some()
+            && let Some(client) = cx.links.client(self.key)
+        {
+            client.disconnect(BY_APPLICATION, "");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! How a running command is stopped: politely over its channel, then by force over a second one, then not at all and
+//! said so. The only file that ends what runs.
+
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use mux_ssh::client::{ChannelId, Exec, Stdin};
+
+use super::job::{Context, Job, Phase};
+use super::{Links, Reason, links};
+
+/// How long a command has to end after `signal` TERM: OpenSSH ignores the request for root and forced commands, and
+/// never says so.
+const AFTER_SIGNAL: Duration = Duration::from_secs(1);
+
+/// How long the second channel has. It kills after half a second, and the whole is to be over within 3 s.
+const AFTER_KILLER: Duration = Duration::from_millis(1800);
+
+/// Ends the process groups of the sessions that have the same sshd as their parent: TERM, then KILL half a second
+/// later.
+///
+/// sshd starts every session as the leader of its own group, so that the group of a child of `$PPID` is one session.
+/// `exec sh -c` makes it the same line for every login shell. `/proc` first: small systems have no `ps`, or one
+/// without `ppid`. A `sleep` that takes no fractions is one that fails, and then a whole second is waited.
+const KILLER: &str = concat!(
+    r#"exec sh -c 'u=$PPID; g() { if [ -r /proc/self/stat ]; then "#,
+    r#"for f in /proc/[0-9]*/stat; do read -r l <"$f" || continue; set -- "${l%% *}" ${l##*") "}; "#,
+    r#"[ "$3" = "$u" ] && [ "$1" != "$$" ] && echo "$4"; done; "#,
+    r#"else ps -A -o pid= -o ppid= -o pgid= | while read -r p q r; do "#,
+    r#"[ "$q" = "$u" ] && [ "$p" != "$$" ] && echo "$r"; done; fi; }; "#,
+    r#"for s in TERM KILL; do for p in $(g); do kill -"$s" -- "-$p"; done; "#,
+    r#"[ $s = KILL ] || sleep 0.5 || sleep 1; done' 2>/dev/null"#,
+);
+
+/// A request that is being stopped.
+#[derive(Debug)]
+pub(super) struct Killing {
+    pub(super) reason: Reason,
+    step: Step,
+    pub(super) next_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The command was asked to end.
+    Asked,
+    /// A second channel is at it.
+    Forced(Option<ChannelId>),
+}
+
+impl<K: Copy + Eq + Hash> Job<K> {
+    /// Stops this job, whatever it is doing.
+    pub(super) fn cancel<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, reason: Reason) {
+        if self.killing.is_some() || matches!(self.phase, Phase::Over) {
+            return;
+        }
+        if let Phase::Local(key) = self.phase {
+            cx.links.kill(key, links::Kill::Term);
+        } else if self.may_run() {
+            let Phase::Session(session) = &self.phase else { return };
+            let channel = session.channel;
+            self.with_client(cx, |client| client.signal(channel, "TERM"));
+        } else {
+            return self.cancelled(cx, reason);
+        }
+        self.killing = Some(Killing { reason, step: Step::Asked, next_at: cx.now + AFTER_SIGNAL });
+    }
+
+    pub(super) fn continue_killing<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        let Some(killing) = &self.killing else { return };
+        if killing.next_at > cx.now {
+            return;
+        }
+        let (reason, step) = (killing.reason, killing.step);
+        match step {
+            Step::Asked => {
+                let channel = self.force(cx);
+                self.killing = Some(Killing { reason, step: Step::Forced(channel), next_at: cx.now + AFTER_KILLER });
+            }
+            Step::Forced(_) => self.finish_killed(cx, reason, false),
+        }
+    }
+
+    fn force<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) -> Option<ChannelId> {
+        match &self.phase {
+            Phase::Local(key) => cx.links.kill(*key, links::Kill::Kill),
+            Phase::Session(session) => {
+                let now = cx.now;
+                let command = Bytes::from_static(KILLER.as_bytes());
+                let client = cx.links.client(session.key)?;
+                return Some(client.exec(now, Exec { command, env: Vec::new(), stdin: Stdin::Closed }));
+            }
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Over => {}
+        }
+        None
+    }
+
+    /// The second channel was refused: nothing more can be done, and waiting does not help.
+    pub(super) fn killer_failed(&mut self) {
+        if let Some(Killing { step: Step::Forced(Some(_)), next_at, .. }) = &mut self.killing {
+            // Due at once: the job ends at the next look at the clock.
+            *next_at = self.last_heard;
+        }
+    }
+
+    /// The end of a stopped request; `gone` if the command is known to have ended.
+    pub(super) fn finish_killed<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, reason: Reason, gone: bool) {
+        if !gone {
+            cx.shared.left_running.push(self.request.id);
+        }
+        self.cancelled(cx, reason);
+    }
+}

@@ -1,0 +1,72 @@
+//! What the hub needs of the loop that moves its bytes. The real one drives sockets, the one of the tests a simulated
+//! network; the hub cannot tell them apart.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use mux_core::LinkError;
+use mux_ssh::Client;
+
+use super::StreamKind;
+
+/// The connections of a hub.
+pub trait Links {
+    /// Names a link. Never used again for another one.
+    type Key: Copy + Eq + Hash + Debug;
+
+    /// Starts to connect; [`LinkEvent::Connected`] or [`LinkEvent::Closed`] follows.
+    ///
+    /// # Errors
+    /// The attempt could not even be started: no descriptor left, no route.
+    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Self::Key, ErrorKind>;
+
+    /// Runs `command` in a shell on this machine; [`LinkEvent::Output`] and one [`LinkEvent::Exited`] follow.
+    ///
+    /// # Errors
+    /// The process could not be started.
+    fn spawn(&mut self, command: &Bytes) -> Result<Self::Key, ErrorKind>;
+
+    /// The client on a link that exists. What it has to say is sent when the loop comes round.
+    fn client(&mut self, key: Self::Key) -> Option<&mut Client>;
+
+    /// Gives back `count` bytes of a local command's output.
+    fn consume(&mut self, key: Self::Key, stream: StreamKind, count: usize);
+
+    /// Sends a signal to the process group of a local command.
+    fn kill(&mut self, key: Self::Key, signal: Kill);
+
+    /// Drops a link now. No event follows.
+    fn abort(&mut self, key: Self::Key);
+}
+
+/// How hard a local command is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kill {
+    /// SIGTERM.
+    Term,
+    /// SIGKILL.
+    Kill,
+}
+
+/// What happened on a link.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// The TCP connection stands.
+    Connected,
+    /// The client says this.
+    Client(mux_ssh::client::Event),
+    /// The link is gone: the last event of its key.
+    Closed(Result<(), LinkError<mux_ssh::Error>>),
+    /// A local command wrote something.
+    Output(StreamKind, Bytes),
+    /// A local command has ended and all its output was delivered: the last event of its key.
+    Exited {
+        /// Its exit status, unless a signal ended it.
+        rc: Option<i32>,
+        /// The number of the signal that ended it.
+        signal: Option<i32>,
+    },
+}

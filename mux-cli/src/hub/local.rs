@@ -1,0 +1,46 @@
+//! `--transport local`: the command in a shell on this machine. The same events as over SSH, without a connection.
+
+use std::hash::Hash;
+
+use bytes::Bytes;
+
+use super::job::{Context, Ended, Job, Phase};
+use super::{Event, Links, Stage, Status, StreamKind, outcome};
+
+impl<K: Copy + Eq + Hash> Job<K> {
+    pub(super) fn begin_local<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        self.tries = 1;
+        match cx.links.spawn(&self.request.command) {
+            Ok(key) => {
+                cx.shared.by_link.insert(key, self.request.id);
+                self.phase = Phase::Local(key);
+                self.reach(cx, Stage::Command);
+                self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
+            }
+            Err(kind) => {
+                let message = format!("could not start a shell: {kind}");
+                self.fail(cx, Status::Unreachable, Stage::Command, message);
+            }
+        }
+    }
+
+    pub(super) fn local_output<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, stream: StreamKind, data: Bytes) {
+        cx.shared.events.push_back(Event::Output { request: self.request.id, stream, data });
+    }
+
+    pub(super) fn local_exit<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        rc: Option<i32>,
+        signal: Option<i32>,
+    ) {
+        self.timings.run = Some(cx.now.saturating_duration_since(self.stage_since));
+        self.ended = Ended { rc, signal: signal.map(outcome::signal_name) };
+        if let Some(killing) = &self.killing {
+            let reason = killing.reason;
+            return self.finish_killed(cx, reason, true);
+        }
+        let (status, error) = outcome::ended(&self.ended);
+        self.finish(cx, status, error);
+    }
+}

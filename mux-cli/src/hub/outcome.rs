@@ -1,0 +1,153 @@
+//! Which status, which stage and which words: what became of a request, as a person reads it. Pure tables.
+
+use std::hash::Hash;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mux_core::LinkError;
+use mux_ssh::Error;
+use mux_ssh::client::ChannelFailure;
+
+use super::job::{Ended, Job};
+use super::session::one_line;
+use super::{Failure, Reason, Stage, Status};
+
+fn failure(stage: Stage, message: impl Into<String>) -> Failure {
+    Failure { stage, message: message.into() }
+}
+
+/// A TCP connection that never stood.
+pub(super) fn connect_failed(address: SocketAddr, kind: ErrorKind) -> String {
+    format!("connect to {address}: {kind}")
+}
+
+/// A command that ran to its end.
+pub(super) fn ended(ended: &Ended) -> (Status, Option<Failure>) {
+    match ended {
+        Ended { rc: Some(0), signal: None } => (Status::Ok, None),
+        Ended { rc: None, signal: None } => {
+            let message = "the command ended without an exit status";
+            (Status::Unknown, Some(failure(Stage::Command, message)))
+        }
+        Ended { .. } => (Status::Failed, None),
+    }
+}
+
+/// The word and the sentence for a stopped request.
+pub(super) fn cancelled(reason: Reason, limit: Option<Duration>) -> (Status, String) {
+    match (reason, limit) {
+        (Reason::TimedOut, Some(limit)) => (Status::Timeout, format!("not finished within {}", seconds(limit))),
+        (Reason::TimedOut, None) => (Status::Timeout, "out of time".to_owned()),
+        (Reason::Interrupted, _) => (Status::Cancelled, "stopped".to_owned()),
+    }
+}
+
+/// Connect or login timeout.
+pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>) -> (Status, String) {
+    let connect = seconds(job.request.connect_timeout);
+    let login = seconds(job.request.login_timeout);
+    let message = match job.stage {
+        Stage::Dns => format!("no answer about the name {} within {connect}", job.request.address),
+        Stage::Tcp => format!("no answer from {} port {} within {connect}", job.request.address, job.request.port),
+        Stage::Banner => format!("connected, but no SSH identification within {connect}"),
+        Stage::Kex | Stage::HostKey => format!("key exchange not finished within {connect}"),
+        Stage::Auth => match &job.signing {
+            Some(label) => format!("{label} did not sign within {login}"),
+            None => format!("authentication not finished within {login}"),
+        },
+        Stage::Channel | Stage::Command => "out of time".to_owned(),
+    };
+    let status = if job.stage == Stage::Auth { Status::Auth } else { Status::Unreachable };
+    (status, message)
+}
+
+/// The server would not run the command, or did not say how it ended.
+pub(super) fn channel_failed(reason: ChannelFailure, may_have_run: bool) -> (Status, Failure) {
+    let message = match reason {
+        ChannelFailure::Refused { text, .. } if text.trim().is_empty() => "session refused".to_owned(),
+        ChannelFailure::Refused { text, .. } => format!("session refused: {}", one_line(&text)),
+        ChannelFailure::ExecRefused => "the server refused to run the command".to_owned(),
+        ChannelFailure::ClosedUnanswered => "the server closed the session without an answer".to_owned(),
+        ChannelFailure::ConnectionLost => "connection lost".to_owned(),
+        ChannelFailure::Cancelled => "stopped before the command was sent".to_owned(),
+        ChannelFailure::TooLarge => "the command is longer than a server has to accept (32 KiB)".to_owned(),
+        ChannelFailure::NoSession => "the server allows no further session on this connection".to_owned(),
+    };
+    if may_have_run {
+        return (Status::Unknown, failure(Stage::Command, format!("{message}, may have run")));
+    }
+    (Status::Unreachable, failure(Stage::Channel, message))
+}
+
+/// A connection that ended before its command did. `ran` is what the client said about the command.
+pub(super) fn lost<K: Copy + Eq + Hash>(
+    job: &Job<K>,
+    ran: Option<bool>,
+    result: &Result<(), LinkError<Error>>,
+) -> (Status, Failure) {
+    let why = match result {
+        Ok(()) | Err(LinkError::Protocol(Error::UnexpectedEof)) => "closed by the server".to_owned(),
+        Err(LinkError::Io(kind)) => kind.to_string(),
+        Err(LinkError::Protocol(error)) => error.to_string(),
+    };
+    let why = match &job.farewell {
+        Some(text) if !text.is_empty() && !why.contains(text.as_str()) => format!("{why} ({text})"),
+        Some(_) | None => why,
+    };
+    match job.stage {
+        Stage::Dns | Stage::Tcp => (Status::Unreachable, failure(Stage::Tcp, why)),
+        Stage::Banner => (Status::Unreachable, failure(Stage::Banner, format!("before its SSH identification: {why}"))),
+        Stage::Kex | Stage::HostKey => (Status::Unreachable, failure(Stage::Kex, why)),
+        Stage::Auth => (Status::Auth, failure(Stage::Auth, denied(job, result, &why))),
+        Stage::Channel | Stage::Command if ran == Some(false) => {
+            (Status::Unreachable, failure(Stage::Channel, format!("connection lost before the command was sent: {why}")))
+        }
+        Stage::Channel | Stage::Command => {
+            (Status::Unknown, failure(Stage::Command, format!("connection lost, may have run: {why}")))
+        }
+    }
+}
+
+/// Why the server did not let us in, with everything that was tried.
+fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>, why: &str) -> String {
+    let mut message = match result {
+        Err(LinkError::Protocol(Error::AuthFailed { .. })) => {
+            format!("{}@{}: {why}", job.request.user, job.request.host)
+        }
+        _ => format!("during authentication: {why}"),
+    };
+    let reasons = job.tried.iter().chain(&job.prepared.skipped);
+    let reasons: Vec<&str> = reasons.map(String::as_str).collect();
+    if reasons.is_empty() && job.prepared.keys.is_empty() {
+        message.push_str("; no key to offer");
+    } else if !reasons.is_empty() {
+        message.push_str("; ");
+        message.push_str(&reasons.join("; "));
+    }
+    message
+}
+
+/// The name of a signal without `SIG`, as the wire has it (RFC 4254, section 6.10).
+pub(super) fn signal_name(number: i32) -> String {
+    let name = match number {
+        1 => "HUP",
+        2 => "INT",
+        3 => "QUIT",
+        4 => "ILL",
+        6 => "ABRT",
+        8 => "FPE",
+        9 => "KILL",
+        11 => "SEGV",
+        13 => "PIPE",
+        14 => "ALRM",
+        15 => "TERM",
+        other => return other.to_string(),
+    };
+    name.to_owned()
+}
+
+/// `10s`, `1.5s`.
+fn seconds(duration: Duration) -> String {
+    format!("{}s", duration.as_secs_f64())
+}

@@ -1,0 +1,181 @@
+//! What the hub is asked to do, and what it asks of the outside. Plain values: they decide nothing.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
+use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
+use mux_ssh::keys::PublicKey;
+use mux_ssh::transport::ServerMemory;
+
+use super::RequestId;
+pub use crate::plan::Family;
+
+/// One command on one target, with everything resolved: names, ports, users, limits.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Its name in every event.
+    pub id: RequestId,
+    /// The name that host keys are filed under and that messages use.
+    pub host: String,
+    /// What to connect to: a name or an address.
+    pub address: String,
+    /// The port.
+    pub port: u16,
+    /// The account.
+    pub user: String,
+    /// How to get there.
+    pub transport: Transport,
+    /// The command, byte for byte as the remote login shell gets it.
+    pub command: Bytes,
+    /// Name, TCP, identification and key exchange together.
+    pub connect_timeout: Duration,
+    /// Authentication.
+    pub login_timeout: Duration,
+    /// The command itself; unlimited if `None`.
+    pub command_timeout: Option<Duration>,
+}
+
+/// How to get to a target.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// The SSH client of this program.
+    Ssh(Arc<SshOptions>),
+    /// A shell on this machine; the target's name is only a name.
+    Local,
+}
+
+/// What the SSH client of a connection needs to know, shared by all targets for which it is the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SshOptions {
+    /// What is offered, in order.
+    pub algorithms: Algorithms,
+    /// When a silent server is given up.
+    pub keepalive: Keepalive,
+    /// Which addresses of a name are used.
+    pub family: Family,
+}
+
+/// Names one attempt of a request; answers to an attempt that is over are ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    /// Whose.
+    pub request: RequestId,
+    /// The how-manieth attempt.
+    pub attempt: u32,
+}
+
+/// Something that only the outside can do. Those that are answered say by what.
+#[derive(Debug)]
+pub enum Action {
+    /// Gather what is known about the target: keys, host-key types, memory. Answered by [`Answer::Prepared`].
+    Prepare,
+    /// Look a name up. Answered by [`Answer::Resolved`].
+    Resolve {
+        /// The name; never a literal address.
+        host: String,
+        /// The port to put into the addresses.
+        port: u16,
+    },
+    /// Judge the key that a server proved to have. Answered by [`Answer::HostKey`].
+    JudgeHostKey {
+        /// Which question of the client this is.
+        question: QuestionId,
+        /// The key.
+        key: PublicKey,
+    },
+    /// Sign with a key of the user. Answered by [`Answer::Signed`].
+    Sign {
+        /// Which question of the client this is.
+        question: QuestionId,
+        /// With which key.
+        key: KeyId,
+        /// Under which algorithm.
+        algorithm: SignatureAlgorithm,
+        /// What is to be signed.
+        data: Bytes,
+        /// The session that the signature is for, to bind an agent to it.
+        binding: SessionBinding,
+    },
+    /// This attempt signs no more.
+    SigningOver,
+    /// The server's habits, to be remembered.
+    Remember(ServerMemory),
+    /// The key that worked, to be tried first next time.
+    RememberKey(KeyId),
+    /// The key that was thought to work, and does not.
+    ForgetKey(KeyId),
+}
+
+/// What the outside says to an [`Action`].
+#[derive(Debug)]
+pub enum Answer {
+    /// To [`Action::Prepare`].
+    Prepared(Prepared),
+    /// To [`Action::Resolve`]: at least one address, or why there is none.
+    Resolved(Result<Vec<SocketAddr>, String>),
+    /// To [`Action::JudgeHostKey`].
+    HostKey {
+        /// Which question.
+        question: QuestionId,
+        /// The judgement.
+        judgement: Judgement,
+    },
+    /// To [`Action::Sign`].
+    Signed {
+        /// Which question.
+        question: QuestionId,
+        /// The signature blob, or why this key can't sign.
+        signature: Result<Bytes, String>,
+    },
+    /// A person is being asked (`true`) or has answered (`false`): deadlines stand still in between.
+    Asking(bool),
+}
+
+/// What is known about a target before the first byte is sent.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    /// The user's keys in the order in which they are tried.
+    pub keys: Vec<Offer>,
+    /// The types of host key that are on file for the target.
+    pub known_host_key_types: Vec<KeyType>,
+    /// The server's habits at the last visit.
+    pub memory: Option<ServerMemory>,
+    /// Keys that could not be used, and why; said when authentication fails.
+    pub skipped: Vec<String>,
+}
+
+/// One key to offer.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// As the client wants it.
+    pub identity: Identity,
+    /// Its name in [`Action::Sign`].
+    pub key: KeyId,
+    /// What people know it as: a path, or `agent key` and its comment.
+    pub label: Arc<str>,
+}
+
+/// Names a key of the user for the length of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyId(pub u32);
+
+/// Whether to go on with a server that proved to have a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Go on.
+    Accept,
+    /// Close, for this reason.
+    Refuse(String),
+}
+
+/// Why a request is cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Someone asked for it.
+    Interrupted,
+    /// Its `--timeout` is over.
+    TimedOut,
+}

@@ -1,0 +1,299 @@
+//! What is said on a connection: host key, login, output, end. Decides nothing about keys and host keys: it passes
+//! the questions on and the answers back.
+
+use std::collections::VecDeque;
+use std::hash::Hash;
+use std::io::ErrorKind;
+
+use bytes::Bytes;
+use mux_core::LinkError;
+use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId, Stage as Login};
+use mux_ssh::{Client, Error};
+
+use super::job::{Context, Job, Phase, Session};
+use super::{Action, Event, Failure, Judgement, Level, Links, Reason, Stage, Status, StreamKind, outcome};
+
+impl<K: Copy + Eq + Hash> Job<K> {
+    /// The client on `key` says something.
+    pub(super) fn said<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, key: K, said: Said) {
+        match &self.phase {
+            Phase::Session(session) if session.key == key => {}
+            // A runner's client has nothing to say before it is connected.
+            Phase::Session(_) | Phase::Connecting(_) | Phase::Preparing | Phase::Resolving => return,
+            Phase::Local(_) | Phase::Over => return,
+        }
+        self.heard(cx);
+        match said {
+            Said::Stage(login) => self.login_stage(cx, login),
+            Said::HostKey { id, key } => self.ask(cx, Action::JudgeHostKey { question: id, key }),
+            Said::Sign { id, identity, algorithm, data, binding } => {
+                let Some(offer) = self.prepared.keys.get(identity) else {
+                    return self.signed(cx, id, Err("no such key".to_owned()));
+                };
+                self.signing = Some(offer.label.clone());
+                let key = offer.key;
+                self.ask(cx, Action::Sign { question: id, key, algorithm, data, binding });
+            }
+            Said::KeyRefused { identity } => self.key_refused(identity),
+            Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
+            Said::Authenticated { identity } => self.authenticated(cx, identity),
+            Said::Learned(memory) => self.ask(cx, Action::Remember(memory)),
+            Said::Output { channel, stream, data } => self.output(cx, channel, stream, data),
+            Said::ExitStatus { channel, status } if self.is_command(channel) => {
+                self.ended.rc = Some(i32::from_ne_bytes(status.to_ne_bytes()));
+            }
+            Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => self.ended.signal = Some(signal),
+            Said::EnvRefused { name, .. } => {
+                let text = format!("the server does not accept the variable {}", String::from_utf8_lossy(&name));
+                self.notice(cx, Level::Warning, text);
+            }
+            Said::ChannelFailed { channel, reason, may_have_run } => {
+                self.channel_failed(cx, channel, reason, may_have_run);
+            }
+            Said::ChannelClosed { channel } if self.is_command(channel) => self.command_over(cx),
+            Said::Disconnected { description, .. } => self.farewell = Some(one_line(&description)),
+            // Of the channel that kills, only its failure matters; nothing is written to a command's input.
+            Said::ExitStatus { .. } | Said::ExitSignal { .. } | Said::ChannelClosed { .. } => {}
+            Said::Eof { .. } | Said::StdinRoom { .. } => {}
+        }
+    }
+
+    fn is_command(&self, channel: ChannelId) -> bool {
+        matches!(&self.phase, Phase::Session(session) if session.channel == channel)
+    }
+
+    fn login_stage<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, login: Login) {
+        match login {
+            Login::Banner => {
+                let waited = self.reach(cx, Stage::Kex);
+                self.timings.kex = Some(waited);
+            }
+            Login::Kex => self.kex_time(cx, Stage::HostKey),
+            Login::Auth => {
+                self.kex_time(cx, Stage::Auth);
+                self.connect.stop(cx.now);
+                self.login.start(cx.now);
+            }
+            Login::Ready => {
+                self.timings.auth = Some(self.reach(cx, Stage::Command));
+                self.login.stop(cx.now);
+                self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
+                if let Phase::Session(session) = &mut self.phase {
+                    session.unauthenticated = false;
+                    cx.shared.endpoints.leave(session.address);
+                }
+            }
+        }
+    }
+
+    /// Key exchange, as far as timings go, lasts from the connection to the first message of authentication.
+    fn kex_time<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, next: Stage) {
+        let took = self.reach(cx, next);
+        self.timings.kex = Some(self.timings.kex.unwrap_or_default() + took);
+    }
+
+    /// The outside has judged the host key.
+    pub(super) fn judged<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        question: QuestionId,
+        judgement: Judgement,
+    ) {
+        match judgement {
+            Judgement::Accept => self.with_client(cx, |client| client.answer_host_key(question, true)),
+            Judgement::Refuse(message) => self.fail(cx, Status::HostKey, Stage::HostKey, message),
+        }
+    }
+
+    /// The outside has signed, or says why it can't.
+    pub(super) fn signed<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        question: QuestionId,
+        signature: Result<Bytes, String>,
+    ) {
+        let label = self.signing.take();
+        self.heard(cx);
+        let signature = signature.map_err(|reason| {
+            let label = label.as_deref().unwrap_or("key");
+            self.tried.push(format!("{label}: {reason}"));
+        });
+        self.with_client(cx, |client| client.answer_signature(question, signature.ok()));
+    }
+
+    fn key_refused(&mut self, identity: usize) {
+        if let Some(offer) = self.prepared.keys.get(identity) {
+            self.tried.push(format!("{}: not accepted", offer.label));
+        }
+    }
+
+    fn authenticated<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: Option<usize>) {
+        self.ask(cx, Action::SigningOver);
+        if let Some(offer) = identity.and_then(|index| self.prepared.keys.get(index)) {
+            self.ask(cx, Action::RememberKey(offer.key));
+        }
+    }
+
+    fn output<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        channel: ChannelId,
+        stream: client::StreamKind,
+        data: Bytes,
+    ) {
+        if !self.is_command(channel) {
+            // Of the channel that kills: nobody wants to read it.
+            return self.with_client(cx, |client| client.consume(channel, stream, data.len()));
+        }
+        let stream = match stream {
+            client::StreamKind::Stdout => StreamKind::Stdout,
+            client::StreamKind::Stderr => StreamKind::Stderr,
+        };
+        cx.shared.events.push_back(Event::Output { request: self.request.id, stream, data });
+    }
+
+    /// The command's channel was closed after all its output.
+    fn command_over<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        self.timings.run = Some(cx.now.saturating_duration_since(self.stage_since));
+        if let Some(killing) = &self.killing {
+            let reason = killing.reason;
+            return self.finish_killed(cx, reason, true);
+        }
+        let (status, error) = outcome::ended(&self.ended);
+        self.finish(cx, status, error);
+    }
+
+    fn channel_failed<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        channel: ChannelId,
+        reason: ChannelFailure,
+        may_have_run: bool,
+    ) {
+        if !self.is_command(channel) {
+            return self.killer_failed();
+        }
+        if reason == ChannelFailure::ConnectionLost {
+            // The end of the link follows and says why.
+            if let Phase::Session(session) = &mut self.phase {
+                session.lost = Some(may_have_run);
+            }
+            return;
+        }
+        let (status, failure) = outcome::channel_failed(reason, may_have_run);
+        self.finish(cx, status, Some(failure));
+    }
+
+    /// The link of this job's session is gone.
+    pub(super) fn closed<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        key: K,
+        result: Result<(), LinkError<Error>>,
+    ) {
+        match &self.phase {
+            Phase::Session(session) if session.key == key => {}
+            Phase::Connecting(_) => {
+                let kind = match result {
+                    Err(LinkError::Io(kind)) => kind,
+                    Ok(()) | Err(LinkError::Protocol(_)) => ErrorKind::ConnectionAborted,
+                };
+                return self.connect_failed(cx, key, kind);
+            }
+            Phase::Session(_) | Phase::Preparing | Phase::Resolving | Phase::Local(_) | Phase::Over => return,
+        }
+        if let Err(LinkError::Protocol(error)) = &result
+            && self.connect_again(cx, error)
+        {
+            return;
+        }
+        self.lost(cx, &result);
+    }
+
+    /// A gamble of ours did not suit the server: one more connection without it. Nothing ran and the server is not
+    /// to blame, so this is no retry.
+    fn connect_again<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, error: &Error) -> bool {
+        let caution = match error {
+            Error::GuessRejected if !self.caution.no_guess => &mut self.caution.no_guess,
+            Error::EarlyAuthRefused { .. } if !self.caution.step_by_step => &mut self.caution.step_by_step,
+            _ => return false,
+        };
+        *caution = true;
+        if self.killing.is_some() {
+            return false;
+        }
+        if let Error::EarlyAuthRefused { identity } = error {
+            self.drop_identity(cx, *identity);
+        }
+        let Phase::Session(Session { address, .. }) = &self.phase else { return false };
+        let address = *address;
+        self.release(cx);
+        self.ask(cx, Action::SigningOver);
+        self.attempt += 1;
+        self.signing = None;
+        self.login.stop(cx.now);
+        self.race(cx, VecDeque::from([address]));
+        true
+    }
+
+    fn drop_identity<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: Option<usize>) {
+        let Some(identity) = identity else { return };
+        self.key_refused(identity);
+        if identity < self.prepared.keys.len() {
+            let offer = self.prepared.keys.remove(identity);
+            self.ask(cx, Action::ForgetKey(offer.key));
+        }
+    }
+
+    fn lost<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, result: &Result<(), LinkError<Error>>) {
+        if let Some(killing) = &self.killing {
+            let reason = killing.reason;
+            return self.finish_killed(cx, reason, false);
+        }
+        let lost = match &self.phase {
+            Phase::Session(session) => session.lost,
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Local(_) | Phase::Over => None,
+        };
+        let (status, failure): (Status, Failure) = outcome::lost(self, lost, result);
+        self.finish(cx, status, Some(failure));
+    }
+
+    pub(super) fn with_client<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, act: impl FnOnce(&mut Client)) {
+        if let Phase::Session(session) = &self.phase
+            && let Some(client) = cx.links.client(session.key)
+        {
+            act(client);
+        }
+    }
+
+    /// `count` bytes of output have found their place.
+    pub(super) fn consume<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, stream: StreamKind, count: usize) {
+        match &self.phase {
+            Phase::Session(session) => {
+                let kind = match stream {
+                    StreamKind::Stdout => client::StreamKind::Stdout,
+                    StreamKind::Stderr => client::StreamKind::Stderr,
+                };
+                self.with_client(cx, |client| client.consume(session.channel, kind, count));
+            }
+            Phase::Local(key) => cx.links.consume(*key, stream, count),
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Over => {}
+        }
+    }
+
+    /// Whether cancelling has to reach the server: the command may be on its way.
+    pub(super) fn may_run(&self) -> bool {
+        matches!(self.phase, Phase::Session(_)) && self.stage >= Stage::Auth
+    }
+
+    pub(super) fn cancelled<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, reason: Reason) {
+        let (status, message) = outcome::cancelled(reason, self.request.command_timeout);
+        self.fail(cx, status, self.stage, message);
+    }
+}
+
+/// What a server says, on one line and without anything that a terminal would act on.
+pub(super) fn one_line(text: &str) -> String {
+    let printable = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
+    printable.take(300).collect()
+}

@@ -1,0 +1,233 @@
+//! The user's keys of a run: each file read once, each locked one opened once. Decides which files can't be used and
+//! why; never who is offered what, and never asks anybody.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mux_ssh::agent::AgentIdentity;
+use mux_ssh::algorithms::SignatureAlgorithm;
+use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey, PublicKey};
+use nix::unistd::Uid;
+
+use crate::hub::KeyId;
+
+/// No key file is larger; the parser has a limit of its own, this one bounds what is read.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// Why a key can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// There is no such file: worth a word only if somebody named it.
+    Missing(String),
+    /// Any other reason, with the name of the file.
+    Because(String),
+}
+
+/// What came of asking for a signature.
+#[derive(Debug)]
+pub enum Signing {
+    /// The signature, or why there is none.
+    Done(Result<Bytes, String>),
+    /// The key has to be opened first: see [`Keyring::unlocked`].
+    Locked(Arc<KeyFile>),
+    /// The agent behind this socket has it.
+    Agent(Arc<str>),
+}
+
+/// All keys of a run.
+#[derive(Debug, Default)]
+pub struct Keyring {
+    keys: Vec<Entry>,
+    files: HashMap<String, Result<KeyId, Unusable>>,
+    in_agents: HashMap<(Arc<str>, PublicKey), KeyId>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    public: PublicKey,
+    label: Arc<str>,
+    source: Source,
+}
+
+/// Where the private half is.
+#[derive(Debug)]
+enum Source {
+    /// In a file that needs no passphrase and was not needed yet: an RSA key takes a while to check.
+    Closed(Arc<KeyFile>),
+    /// In a file that needs one.
+    Locked(Arc<KeyFile>),
+    Open(PrivateKey),
+    /// Nowhere: the file can't be opened.
+    Failed(String),
+    Agent(Arc<str>),
+    /// In no file: only the public half is here, for an agent that has the other.
+    PublicOnly,
+}
+
+impl Keyring {
+    /// The key of a file, which is read at the first call.
+    ///
+    /// # Errors
+    /// Why it can't be used.
+    pub fn file(&mut self, path: &str) -> Result<KeyId, Unusable> {
+        if let Some(known) = self.files.get(path) {
+            return known.clone();
+        }
+        let result = load(path).map(|(public, source)| self.add(public, path, source));
+        self.files.insert(path.to_owned(), result.clone());
+        result
+    }
+
+    /// A key that an agent holds. `file` is its name if it also is in a file.
+    pub fn agent(&mut self, socket: &Arc<str>, identity: &AgentIdentity, file: Option<&str>) -> KeyId {
+        let name = (Arc::clone(socket), identity.key.clone());
+        if let Some(&known) = self.in_agents.get(&name) {
+            return known;
+        }
+        let label = match file {
+            Some(file) => format!("{file} (by the agent)"),
+            None if identity.comment.is_empty() => format!("agent key {}", identity.key.fingerprint_sha256()),
+            None => format!("agent key {}", identity.comment.escape_debug()),
+        };
+        let key = self.add(identity.key.clone(), &label, Source::Agent(Arc::clone(socket)));
+        self.in_agents.insert(name, key);
+        key
+    }
+
+    fn add(&mut self, public: PublicKey, label: &str, source: Source) -> KeyId {
+        let id = KeyId(u32::try_from(self.keys.len()).expect("fewer than 4 G keys"));
+        self.keys.push(Entry { public, label: label.into(), source });
+        id
+    }
+
+    /// The public half.
+    #[must_use]
+    pub fn public(&self, key: KeyId) -> Option<&PublicKey> {
+        self.entry(key).map(|entry| &entry.public)
+    }
+
+    /// What people know the key as.
+    #[must_use]
+    pub fn label(&self, key: KeyId) -> Arc<str> {
+        self.entry(key).map_or_else(|| "key".into(), |entry| Arc::clone(&entry.label))
+    }
+
+    /// Whether the key signs without asking anybody.
+    #[must_use]
+    pub fn signs_at_once(&self, key: KeyId) -> bool {
+        self.entry(key).is_some_and(|entry| matches!(entry.source, Source::Closed(_) | Source::Open(_)))
+    }
+
+    /// Whether a passphrase is needed first.
+    #[must_use]
+    pub fn is_locked(&self, key: KeyId) -> bool {
+        self.entry(key).is_some_and(|entry| matches!(entry.source, Source::Locked(_)))
+    }
+
+    /// Whether only the public half is here.
+    #[must_use]
+    pub fn is_public_only(&self, key: KeyId) -> bool {
+        self.entry(key).is_some_and(|entry| matches!(entry.source, Source::PublicOnly))
+    }
+
+    /// Signs, or says who else has to act.
+    pub fn sign(&mut self, key: KeyId, algorithm: SignatureAlgorithm, data: &[u8]) -> Signing {
+        let Some(entry) = self.entry_mut(key) else { return Signing::Done(Err("no such key".to_owned())) };
+        if let Source::Closed(file) = &entry.source {
+            entry.source = opened(file.unlock(None).map_err(|error| error.to_string()));
+        }
+        match &entry.source {
+            Source::Open(private) => {
+                Signing::Done(private.sign(algorithm, data).map_err(|error| error.to_string()))
+            }
+            Source::Locked(file) => Signing::Locked(Arc::clone(file)),
+            Source::Agent(socket) => Signing::Agent(Arc::clone(socket)),
+            Source::Failed(reason) => Signing::Done(Err(reason.clone())),
+            Source::PublicOnly => Signing::Done(Err("no private key file".to_owned())),
+            Source::Closed(_) => Signing::Done(Err("not opened".to_owned())),
+        }
+    }
+
+    /// What came of opening a locked key.
+    pub fn unlocked(&mut self, key: KeyId, result: Result<PrivateKey, String>) {
+        if let Some(entry) = self.entry_mut(key) {
+            entry.source = opened(result);
+        }
+    }
+
+    fn entry(&self, key: KeyId) -> Option<&Entry> {
+        self.keys.get(usize::try_from(key.0).ok()?)
+    }
+
+    fn entry_mut(&mut self, key: KeyId) -> Option<&mut Entry> {
+        self.keys.get_mut(usize::try_from(key.0).ok()?)
+    }
+}
+
+fn opened(result: Result<PrivateKey, String>) -> Source {
+    result.map_or_else(Source::Failed, Source::Open)
+}
+
+/// Reads a key file, or the public half if only that is there.
+fn load(path: &str) -> Result<(PublicKey, Source), Unusable> {
+    let content = match read(path) {
+        Ok(content) => content,
+        Err(Refusal::Io(error)) if error.kind() == ErrorKind::NotFound => {
+            let missing = || Unusable::Missing(format!("{path}: no such file"));
+            return Ok((public_beside(path).ok_or_else(missing)?, Source::PublicOnly));
+        }
+        Err(Refusal::Io(error)) => return Err(Unusable::Because(format!("{path}: {error}"))),
+        Err(Refusal::Mode(mode)) => {
+            let advice = format!("{path}: mode {mode:04o} lets others read it, not used; chmod 600 {path}");
+            return Err(Unusable::Because(advice));
+        }
+    };
+    match KeyFile::parse(&content) {
+        Ok(file) => {
+            let public = file.public().clone();
+            let locked = file.is_encrypted();
+            let file = Arc::new(file);
+            Ok((public, if locked { Source::Locked(file) } else { Source::Closed(file) }))
+        }
+        // `-i key.pub` names a key of the agent.
+        Err(KeyFileError::Malformed) => match public_line(&content) {
+            Some(public) => Ok((public, Source::PublicOnly)),
+            None => Err(Unusable::Because(format!("{path}: {}", KeyFileError::Malformed))),
+        },
+        Err(error) => Err(Unusable::Because(format!("{path}: {error}"))),
+    }
+}
+
+enum Refusal {
+    Io(io::Error),
+    Mode(u32),
+}
+
+/// As ssh: a private key of ours that others may read is no longer one.
+fn read(path: &str) -> Result<zeroize::Zeroizing<Vec<u8>>, Refusal> {
+    let file = File::open(path).map_err(Refusal::Io)?;
+    let meta = file.metadata().map_err(Refusal::Io)?;
+    if meta.is_dir() {
+        return Err(Refusal::Io(ErrorKind::IsADirectory.into()));
+    }
+    let mut content = zeroize::Zeroizing::new(Vec::new());
+    file.take(MAX_FILE).read_to_end(&mut content).map_err(Refusal::Io)?;
+    let mode = meta.mode() & 0o7777;
+    if meta.uid() == Uid::current().as_raw() && mode & 0o077 != 0 && public_line(&content).is_none() {
+        return Err(Refusal::Mode(mode));
+    }
+    Ok(content)
+}
+
+fn public_beside(path: &str) -> Option<PublicKey> {
+    public_line(&fs::read(format!("{path}.pub")).ok()?)
+}
+
+fn public_line(content: &[u8]) -> Option<PublicKey> {
+    let text = std::str::from_utf8(content).ok()?;
+    PublicKey::parse_line(text).ok().map(|line| line.key)
+}

@@ -1,0 +1,135 @@
+//! What a run is to do, as plain values: the one place where what was typed has become a decision. It reads nothing and
+//! no library takes it; each part hands its own small struct on.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::targets::TargetSpec;
+
+/// Hosts at once, unless said otherwise.
+pub const DEFAULT_FANOUT: usize = 64;
+
+/// Everything that `mux run` was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// On which hosts.
+    pub targets: TargetSpec,
+    /// What to do there.
+    pub action: Action,
+    /// At most so many hosts at once; at least 1.
+    pub fanout: usize,
+    /// The longest that a command may take; none: as long as it likes.
+    pub timeout: Option<Duration>,
+    /// How to get there.
+    pub connection: Connection,
+    /// What to print.
+    pub output: OutputPlan,
+    /// Which exit status to give.
+    pub exit: ExitRule,
+    /// How many `-v` were given.
+    pub verbose: u8,
+}
+
+/// What to do with the targets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Run this command: the exec string, byte for byte.
+    Run(Vec<u8>),
+    /// Print the targets.
+    ListHosts,
+}
+
+/// How to get to a host, as far as flags say; the ssh configuration says the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// `-l`: for targets that name no user.
+    pub user: Option<String>,
+    /// `-p`: for targets that name no port.
+    pub port: Option<u16>,
+    /// `-i`, in the order given.
+    pub identities: Vec<PathBuf>,
+    /// `-F`: instead of the usual configuration files.
+    pub config: Option<PathBuf>,
+    /// `-o`: lines of configuration that win over files, in the order given.
+    pub options: Vec<String>,
+    /// `-4`, `-6`.
+    pub family: Family,
+    /// Name, TCP, identification and key exchange; none: the configuration decides.
+    pub connect_timeout: Option<Duration>,
+    /// Authentication; none: the default.
+    pub login_timeout: Option<Duration>,
+    /// Over what.
+    pub transport: Transport,
+}
+
+/// Which addresses of a name are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// All.
+    #[default]
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+/// Over what a command gets to its host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// SSH.
+    #[default]
+    Ssh,
+    /// No network: run it here, whatever the targets are called. Only ever on request.
+    Local,
+}
+
+/// What is printed, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputPlan {
+    /// The form.
+    pub format: Format,
+    /// Whether lines and groups carry their hosts.
+    pub prefix: bool,
+    /// Only what the commands wrote: no summary, no warnings, no progress.
+    pub quiet: bool,
+    /// Colour.
+    pub color: ColorChoice,
+}
+
+/// The form of the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Lines as they come, prefixed with their host.
+    #[default]
+    Text,
+    /// Identical outputs once, under the folded names of their hosts, at the end.
+    Grouped {
+        /// Whether standard error is gathered too; it is printed as it comes otherwise.
+        with_stderr: bool,
+    },
+    /// One JSON object a host, then one with the summary.
+    Jsonl,
+}
+
+/// `--color`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ColorChoice {
+    /// On terminals, unless the environment says otherwise.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How the exit status is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExitRule {
+    /// The worst kind of failure.
+    #[default]
+    Fleet,
+    /// `-S`: the largest remote status.
+    Largest,
+}

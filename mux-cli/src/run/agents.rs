@@ -1,0 +1,240 @@
+//! Agents: which keys they hold, and one socket for each connection that signs with one. Decides how many sockets are
+//! open at once; when an agent has taken too long is the hub's to say.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use mux_core::Key;
+use mux_ssh::agent::{AgentEvent, AgentIdentity, AgentRequest};
+use mux_ssh::algorithms::SignatureAlgorithm;
+use mux_ssh::client::{QuestionId, SessionBinding};
+use mux_ssh::keys::PublicKey;
+
+use super::net::Net;
+use crate::hub::{Answer, Ticket};
+
+/// Sockets at once: agents fall over near a thousand, and sixteen already keep one busy.
+const MAX_SOCKETS: usize = 16;
+
+/// An agent that has not listed its keys by then is left out: nobody is asked for a list, so nothing but a broken
+/// agent takes that long, also one forwarded around the world.
+const LISTING: Duration = Duration::from_secs(5);
+
+/// What an agent holds.
+#[derive(Clone, Debug)]
+pub(crate) enum Listing {
+    /// Being asked.
+    Pending,
+    /// These keys, or why there are none.
+    Known(Arc<Result<Vec<AgentIdentity>, String>>),
+}
+
+/// A signature that is wanted.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) ticket: Ticket,
+    pub(crate) question: QuestionId,
+    pub(crate) socket: Arc<str>,
+    pub(crate) key: PublicKey,
+    pub(crate) algorithm: SignatureAlgorithm,
+    pub(crate) data: Bytes,
+    pub(crate) binding: SessionBinding,
+}
+
+/// What a socket is for.
+#[derive(Debug)]
+enum Use {
+    Listing(Arc<str>),
+    Signing { ticket: Ticket, question: Option<QuestionId>, socket: Arc<str> },
+}
+
+/// All agents of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Agents {
+    listings: HashMap<Arc<str>, (Listing, Instant)>,
+    links: HashMap<Key, Use>,
+    by_ticket: HashMap<Ticket, Key>,
+    queue: VecDeque<Wanted>,
+    answers: Vec<(Ticket, Answer)>,
+    listed: bool,
+}
+
+impl Agents {
+    /// What the agent behind `socket` holds; asks it at the first call.
+    pub(crate) fn listing(&mut self, now: Instant, net: &mut Net, socket: &Arc<str>) -> Listing {
+        if let Some((listing, _)) = self.listings.get(socket) {
+            return listing.clone();
+        }
+        let listing = match net.connect_agent(Path::new(&**socket)) {
+            Ok(key) => {
+                if let Some(agent) = net.agent(key) {
+                    agent.request_identities();
+                }
+                self.links.insert(key, Use::Listing(Arc::clone(socket)));
+                Listing::Pending
+            }
+            Err(error) => failed(socket, error.kind()),
+        };
+        self.listings.insert(Arc::clone(socket), (listing.clone(), now + LISTING));
+        listing
+    }
+
+    /// Whether a listing has become known since the last call: those who wait for one may ask again.
+    pub(crate) fn take_listed(&mut self) -> bool {
+        std::mem::take(&mut self.listed)
+    }
+
+    /// Asks for a signature; the answer comes with [`Self::take_answers`].
+    pub(crate) fn sign(&mut self, net: &mut Net, wanted: Wanted) {
+        self.queue.push_back(wanted);
+        self.fill(net);
+    }
+
+    /// This attempt signs no more.
+    pub(crate) fn over(&mut self, net: &mut Net, ticket: Ticket) {
+        self.queue.retain(|wanted| wanted.ticket != ticket);
+        if let Some(key) = self.by_ticket.remove(&ticket) {
+            self.links.remove(&key);
+            net.drop_agent(key);
+        }
+        self.fill(net);
+    }
+
+    pub(crate) fn take_answers(&mut self) -> Vec<(Ticket, Answer)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let pending = self.listings.values().filter(|(listing, _)| matches!(listing, Listing::Pending));
+        pending.map(|(_, until)| *until).min()
+    }
+
+    /// Gives up on agents that don't list their keys.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {
+        let late = self.links.iter().filter_map(|(key, purpose)| match purpose {
+            Use::Listing(socket) if self.listings.get(socket).is_some_and(|(_, until)| *until <= now) => Some(*key),
+            Use::Listing(_) | Use::Signing { .. } => None,
+        });
+        for key in late.collect::<Vec<_>>() {
+            net.drop_agent(key);
+            self.closed(net, key, Some(ErrorKind::TimedOut));
+        }
+    }
+
+    pub(crate) fn heard(&mut self, net: &mut Net, key: Key, event: AgentEvent) {
+        match event {
+            AgentEvent::Identities { identities, .. } => {
+                if let Some(Use::Listing(socket)) = self.links.remove(&key) {
+                    net.drop_agent(key);
+                    self.list(&socket, Ok(identities));
+                }
+            }
+            AgentEvent::Signature(signature) => self.signed(key, Ok(signature)),
+            AgentEvent::Refused(AgentRequest::Sign(_)) => self.signed(key, Err("the agent refused to sign".to_owned())),
+            AgentEvent::Refused(AgentRequest::Identities) => {
+                net.drop_agent(key);
+                self.closed(net, key, Some(ErrorKind::PermissionDenied));
+            }
+            // An old agent does not know the request, and signs all the same.
+            AgentEvent::Bound | AgentEvent::Refused(AgentRequest::BindSession) => {}
+        }
+    }
+
+    /// An agent's socket is gone, or could not be reached.
+    pub(crate) fn closed(&mut self, net: &mut Net, key: Key, kind: Option<ErrorKind>) {
+        let kind = kind.unwrap_or(ErrorKind::UnexpectedEof);
+        match self.links.remove(&key) {
+            Some(Use::Listing(socket)) => {
+                self.list(&socket, Err(format!("agent {socket}: {}", words(kind))));
+            }
+            Some(Use::Signing { ticket, question, socket }) => {
+                self.by_ticket.remove(&ticket);
+                if let Some(question) = question {
+                    let signature = Err(format!("agent {socket}: {}", words(kind)));
+                    self.answers.push((ticket, Answer::Signed { question, signature }));
+                }
+                self.fill(net);
+            }
+            None => {}
+        }
+    }
+
+    fn list(&mut self, socket: &Arc<str>, identities: Result<Vec<AgentIdentity>, String>) {
+        if let Some((listing, _)) = self.listings.get_mut(socket) {
+            *listing = Listing::Known(Arc::new(identities));
+            self.listed = true;
+        }
+    }
+
+    fn signed(&mut self, key: Key, signature: Result<Bytes, String>) {
+        if let Some(Use::Signing { ticket, question, .. }) = self.links.get_mut(&key)
+            && let Some(question) = question.take()
+        {
+            self.answers.push((*ticket, Answer::Signed { question, signature }));
+        }
+    }
+
+    /// Gives waiting signatures a socket, as long as there may be more.
+    fn fill(&mut self, net: &mut Net) {
+        let mut passed = VecDeque::new();
+        while let Some(wanted) = self.queue.pop_front() {
+            let known = self.by_ticket.get(&wanted.ticket).copied();
+            match known {
+                Some(key) => self.ask(net, key, &wanted),
+                None if self.by_ticket.len() < MAX_SOCKETS => self.open(net, wanted),
+                None => passed.push_back(wanted),
+            }
+        }
+        self.queue = passed;
+    }
+
+    /// One socket for each connection: binding a session binds the whole socket.
+    fn open(&mut self, net: &mut Net, wanted: Wanted) {
+        match net.connect_agent(Path::new(&*wanted.socket)) {
+            Ok(key) => {
+                let SessionBinding { session_id, host_key, signature } = &wanted.binding;
+                if let (Some(agent), Ok(host_key)) = (net.agent(key), PublicKey::parse(host_key)) {
+                    agent.bind_session(&host_key, session_id, signature);
+                }
+                let socket = Arc::clone(&wanted.socket);
+                self.links.insert(key, Use::Signing { ticket: wanted.ticket, question: None, socket });
+                self.by_ticket.insert(wanted.ticket, key);
+                self.ask(net, key, &wanted);
+            }
+            Err(error) => {
+                let signature = Err(format!("agent {}: {}", wanted.socket, words(error.kind())));
+                self.answers.push((wanted.ticket, Answer::Signed { question: wanted.question, signature }));
+            }
+        }
+    }
+
+    fn ask(&mut self, net: &mut Net, key: Key, wanted: &Wanted) {
+        if let Some(Use::Signing { question, .. }) = self.links.get_mut(&key) {
+            *question = Some(wanted.question);
+        }
+        if let Some(agent) = net.agent(key) {
+            agent.sign(&wanted.key, wanted.algorithm, &wanted.data);
+        }
+    }
+}
+
+fn failed(socket: &str, kind: ErrorKind) -> Listing {
+    Listing::Known(Arc::new(Err(format!("agent {socket}: {}", words(kind)))))
+}
+
+fn words(kind: ErrorKind) -> String {
+    match kind {
+        ErrorKind::TimedOut => "does not answer".to_owned(),
+        ErrorKind::NotFound => "no such socket".to_owned(),
+        ErrorKind::ConnectionRefused => "nobody listens on its socket".to_owned(),
+        ErrorKind::InvalidData => "breaks its protocol".to_owned(),
+        ErrorKind::UnexpectedEof => "hung up".to_owned(),
+        ErrorKind::PermissionDenied => "refused".to_owned(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,141 @@
+//! ssh_config for the hosts of a run: reads the files that the resolver asks for, each once, before the loop starts.
+//! Decides nothing about what they say.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use mux_ssh::config::{ConfigError, ConfigFiles, Facts, HostConfig, Local, Need, Resolver, Step};
+use nix::unistd::{Uid, User};
+
+use crate::plan::Connection;
+use crate::targets::Target;
+
+/// No configuration that people or tools write is larger.
+const MAX_FILE: u64 = 16 * 1024 * 1024;
+
+/// Answers what one run wants to know about its hosts.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    resolver: Resolver,
+    /// The files of the user's own configuration must not be writable by others, as in ssh; one named by `-F` may.
+    guarded: String,
+    user: Option<String>,
+    port: Option<u16>,
+}
+
+impl Configuration {
+    pub(crate) fn new(connection: &Connection) -> Self {
+        let local = local(connection);
+        Self {
+            guarded: format!("{}/.ssh/", local.home.trim_end_matches('/')),
+            resolver: Resolver::new(local),
+            user: connection.user.clone(),
+            port: connection.port,
+        }
+    }
+
+    /// The known_hosts file that `ssh-keygen` changes if no other is named.
+    pub(crate) fn default_known_hosts(&self) -> String {
+        format!("{}known_hosts", self.guarded)
+    }
+
+    /// What the configuration says about a target.
+    pub(crate) fn host(&mut self, target: &Target) -> Result<HostConfig, ConfigError> {
+        let facts = Facts {
+            host: target.host.clone(),
+            user: target.user.clone().or_else(|| self.user.clone()),
+            port: target.port.or(self.port),
+        };
+        loop {
+            match self.resolver.resolve(&facts)? {
+                Step::Done(config) => return Ok(config),
+                Step::Need(need) => self.supply(need),
+            }
+        }
+    }
+
+    /// The names that stand literally on `Host` lines.
+    pub(crate) fn literal_names(&mut self) -> Result<BTreeSet<String>, ConfigError> {
+        loop {
+            match self.resolver.literal_names()? {
+                Step::Done(names) => return Ok(names),
+                Step::Need(need) => self.supply(need),
+            }
+        }
+    }
+
+    fn supply(&mut self, need: Need) {
+        match need {
+            Need::File(path) => {
+                let content = read(&path, path.starts_with(&self.guarded));
+                let content = content.as_deref().map_err(io::Error::kind);
+                self.resolver.supply_file(path, content);
+            }
+            Need::Glob(pattern) => {
+                let paths = matching(&pattern);
+                self.resolver.supply_glob(pattern, paths);
+            }
+        }
+    }
+}
+
+/// Reads a configuration file; a guarded one that others may write to is as good as forbidden.
+fn read(path: &str, guarded: bool) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let meta = file.metadata()?;
+    let foreign = meta.uid() != 0 && meta.uid() != Uid::current().as_raw();
+    if guarded && (foreign || meta.mode() & 0o022 != 0) {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    if meta.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    let mut content = Vec::new();
+    file.take(MAX_FILE).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// The paths that a pattern matches. As glob(3): a leading dot is matched only by a dot.
+fn matching(pattern: &str) -> Vec<String> {
+    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::default() };
+    let found = glob::glob_with(pattern, options).into_iter().flatten();
+    found.filter_map(|path| path.ok()?.into_os_string().into_string().ok()).collect()
+}
+
+/// Where we are and who we are. As ssh does it: from the password database, not from `$HOME` and `$USER`.
+fn local(connection: &Connection) -> Local {
+    let uid = Uid::current();
+    let user = User::from_uid(uid).ok().flatten();
+    let (name, home) = match user {
+        Some(user) => (user.name, user.dir.to_string_lossy().into_owned()),
+        None => (std::env::var("LOGNAME").unwrap_or_default(), std::env::var("HOME").unwrap_or_default()),
+    };
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    Local {
+        home,
+        user: name,
+        uid: uid.as_raw(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        variables: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
+        files: ConfigFiles::from_flag(connection.config.as_deref().map(text).as_deref()),
+        options: connection.options.clone(),
+        identity_files: connection.identities.iter().map(|path| text(path)).collect(),
+    }
+}
+
+/// The directory in which state is kept (XDG Base Directory Specification).
+pub(crate) fn state_home() -> Option<std::path::PathBuf> {
+    let absolute = |path: std::path::PathBuf| path.is_absolute().then_some(path);
+    let named = std::env::var_os("XDG_STATE_HOME").map(Into::into).and_then(absolute);
+    named.or_else(|| Some(std::env::home_dir().and_then(absolute)?.join(".local/state")))
+}
+
+/// Whether a private key may be used: nobody else may read it, as in ssh.
+pub(crate) fn is_private(meta: &fs::Metadata) -> bool {
+    meta.uid() != Uid::current().as_raw() || meta.mode() & 0o077 == 0
+}

@@ -1,0 +1,285 @@
+//! The loop of a run: what the links, the outside and the writer say goes to the hub, what the hub says goes to the
+//! output, what the output gives goes to the writer. Decides only when the run is over.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use mux_core::{Key, Mailbox};
+use rustix::process::Signal as Number;
+
+use super::net::{Heard, Net};
+use super::outside::Outside;
+use super::settings;
+use super::stop::{Order, Signal, Stop};
+use super::{complain, report};
+use crate::exit::{self, Cut};
+use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage};
+use crate::output::{Destination, Output};
+use crate::plan::ExitRule;
+use crate::targets::Target;
+use crate::writer::{Report, Writer};
+
+/// Who leaves does not wait longer for a reader that stands still.
+const LEAVING: Duration = Duration::from_secs(1);
+
+/// Everything that a run consists of.
+#[derive(Debug)]
+pub(super) struct Engine {
+    net: Net,
+    hub: Hub<Key>,
+    outside: Outside,
+    output: Output,
+    writer: Writer,
+    reports: Mailbox<Report>,
+    stop: Stop,
+    targets: Vec<Target>,
+    cut: Option<Cut>,
+    /// Not waiting for hosts any more, and only until then for the writer.
+    leave_by: Option<Instant>,
+    over: bool,
+}
+
+impl Engine {
+    pub(super) fn new(
+        net: Net,
+        hub: Hub<Key>,
+        outside: Outside,
+        output: Output,
+        (writer, reports): (Writer, Mailbox<Report>),
+        stop: Stop,
+        targets: Vec<Target>,
+    ) -> Self {
+        Self {
+            net,
+            hub,
+            outside,
+            output,
+            writer,
+            reports,
+            stop,
+            targets,
+            cut: None,
+            leave_by: None,
+            over: false,
+        }
+    }
+
+    pub(super) fn submit_ssh(&mut self, now: Instant, target: settings::Prepared) {
+        self.outside.add(&target);
+        self.output.identify(target.request.id, &target.request.user, target.request.port);
+        self.submit(now, target.request);
+    }
+
+    pub(super) fn submit(&mut self, now: Instant, request: Request) {
+        self.hub.submit(now, &mut self.net, request);
+    }
+
+    /// An event that the hub knows nothing of.
+    pub(super) fn tell(&mut self, event: Event) {
+        self.output.handle(event);
+    }
+
+    /// Something about the run as a whole.
+    pub(super) fn say(&mut self, level: Level, text: String) {
+        self.output.handle(Event::Notice { request: None, level, text });
+    }
+
+    /// Runs until everything is finished and written.
+    pub(super) fn run(mut self, rule: ExitRule) -> io::Result<u8> {
+        let mut now = self.net.turn(Some(Duration::ZERO))?;
+        loop {
+            self.settle(now);
+            while let Some(heard) = self.net.poll() {
+                self.heard(now, heard);
+                self.settle(now);
+            }
+            self.on_time(now);
+            if self.is_over(now) {
+                break;
+            }
+            now = self.net.turn(self.wait(now))?;
+        }
+        // What was said last, goodbyes among it, leaves before the process does.
+        self.net.turn(Some(Duration::ZERO))?;
+        if let Err(error) = self.outside.close() {
+            log::warn!("could not keep what was learned about hosts: {error}");
+        }
+        self.net.log_packets();
+        Ok(exit::status(self.output.tally(), rule, self.cut))
+    }
+
+    /// How long to wait if nothing happens: until the first thing that is due.
+    fn wait(&self, now: Instant) -> Option<Duration> {
+        let due = [self.hub.poll_timeout(), self.outside.poll_timeout(), self.output.poll_timeout(), self.leave_by];
+        due.into_iter().flatten().min().map(|at| at.saturating_duration_since(now))
+    }
+
+    fn on_time(&mut self, now: Instant) {
+        if self.hub.poll_timeout().is_some_and(|at| at <= now) {
+            self.hub.handle_timeout(now, &mut self.net);
+        }
+        if self.outside.poll_timeout().is_some_and(|at| at <= now) {
+            self.outside.handle_timeout(now, &mut self.net);
+        }
+        if self.output.poll_timeout().is_some_and(|at| at <= now) {
+            self.output.handle_timeout(now);
+        }
+        self.settle(now);
+    }
+
+    fn heard(&mut self, now: Instant, heard: Heard) {
+        match heard {
+            Heard::Link(key, event) => self.hub.handle_link(now, &mut self.net, key, event),
+            Heard::Signal(number) => self.signal(now, number),
+            Heard::Woken => {
+                while let Some(report) = self.reports.take() {
+                    self.reported(now, report);
+                }
+                self.outside.heard(now, &mut self.net, Heard::Woken);
+            }
+            Heard::Agent(..) | Heard::AgentClosed(..) => self.outside.heard(now, &mut self.net, heard),
+        }
+    }
+
+    /// Passes everything on until nobody has anything to say. Runs after every event, so that the answer to a
+    /// question leaves in the same flight as what it makes possible.
+    fn settle(&mut self, now: Instant) {
+        loop {
+            if let Some((ticket, action)) = self.hub.poll_action() {
+                self.outside.act(now, &mut self.net, ticket, action);
+            } else if let Some((ticket, answer)) = self.outside.poll_answer() {
+                self.hub.answer(now, &mut self.net, ticket, answer);
+            } else if let Some(event) = self.hub.poll_event() {
+                self.output.handle(event);
+            } else {
+                break;
+            }
+        }
+        for text in self.outside.warnings() {
+            self.say(Level::Warning, text);
+        }
+        if self.hub.is_idle() {
+            self.finish(now);
+        }
+        while self.writer.has_room()
+            && let Some(write) = self.output.poll_write()
+        {
+            self.writer.send(write);
+        }
+        while let Some(credit) = self.output.poll_consumed() {
+            self.hub.consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+        }
+    }
+
+    /// No more output will come.
+    fn finish(&mut self, now: Instant) {
+        if std::mem::replace(&mut self.over, true) {
+            return;
+        }
+        let left = self.hub.left_running().to_vec();
+        self.say_left_running(left);
+        self.output.finish(now);
+    }
+
+    fn say_left_running(&mut self, mut left: Vec<RequestId>) {
+        if !left.is_empty() {
+            left.sort_unstable();
+            left.dedup();
+            let names = report::names(&left, &self.targets);
+            self.say(Level::Warning, format!("may still be running on {names}"));
+        }
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        let written = self.over && self.output.is_done() && self.writer.is_idle();
+        written || self.leave_by.is_some_and(|at| at <= now)
+    }
+
+    fn reported(&mut self, now: Instant, report: Report) {
+        self.writer.handle(&report);
+        match report {
+            Report::Written { credit: Some(credit), .. } => {
+                self.hub.consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            }
+            Report::Written { credit: None, .. } => {}
+            Report::Failed(error) if error.is_broken_pipe() => {
+                // Nobody reads: the hosts are told to stop, nobody waits for them, and there is nothing to say.
+                self.cut = Some(Cut::BrokenPipe);
+                self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
+                self.leave_by = Some(now);
+            }
+            Report::Failed(error) => {
+                match error.to {
+                    Destination::Stderr | Destination::Progress => {}
+                    Destination::Stdout => {
+                        self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
+                        self.fail(error.to_string());
+                    }
+                    Destination::Spill | Destination::File(_) => self.fail(error.to_string()),
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, text: String) {
+        self.cut.get_or_insert(Cut::Internal);
+        self.say(Level::Warning, text);
+    }
+
+    fn signal(&mut self, now: Instant, number: i32) {
+        let signal = match number {
+            number if number == Number::INT.as_raw() => Signal::Interrupt,
+            number if number == Number::TERM.as_raw() => Signal::Terminate,
+            number if number == Number::HUP.as_raw() => Signal::Hangup,
+            number if number == Number::WINCH.as_raw() => {
+                if let Some(width) = width() {
+                    self.output.resize(width);
+                }
+                return;
+            }
+            _ => return self.say_running(now),
+        };
+        let order = self.stop.on_signal(signal);
+        self.cut = self.cut.or(self.stop.cut());
+        match order {
+            Order::Hold => self.hold(now),
+            Order::Kill => self.hub.cancel_all(now, &mut self.net, Reason::Interrupted),
+            Order::Leave => self.leave(now),
+        }
+    }
+
+    fn hold(&mut self, now: Instant) {
+        let queued = self.hub.queued();
+        self.hub.hold();
+        let started = if queued == 0 { String::new() } else { format!("{queued} hosts not started; ") };
+        self.say(Level::Warning, format!("{started}Ctrl-C again stops what runs, once more leaves at once"));
+        self.say_running(now);
+    }
+
+    fn say_running(&mut self, now: Instant) {
+        for line in report::running(now, &self.hub.running(), &self.targets) {
+            self.say(Level::Warning, line);
+        }
+    }
+
+    /// Prints what there is and goes, whatever still runs.
+    fn leave(&mut self, now: Instant) {
+        if self.leave_by.is_some() {
+            return;
+        }
+        self.leave_by = Some(now + LEAVING);
+        let running = self.hub.running();
+        let running = running.iter().filter(|(_, stage, _)| *stage >= Stage::Auth).map(|(request, ..)| *request);
+        let left = self.hub.left_running().iter().copied().chain(running).collect();
+        if !std::mem::replace(&mut self.over, true) {
+            self.say_left_running(left);
+            self.output.finish(now);
+        }
+    }
+}
+
+/// Columns of the terminal on standard error.
+pub(super) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
+}

@@ -1,0 +1,110 @@
+//! Commands on this machine: a shell, its two output pipes and its end. Decides when such a command is over: when it
+//! has ended and both pipes are empty, as a session of sshd is.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+
+use bytes::Bytes;
+use mux_core::{Driver, Key, Recipient};
+use mux_proto::{Raw, RawEvent};
+use rustix::process::Signal;
+
+use super::net::Heard;
+use super::wire::Wire;
+use crate::hub::{Kill, LinkEvent, StreamKind};
+
+/// What a command that runs here is made of.
+#[derive(Debug)]
+struct Local {
+    stdio: Key,
+    stderr: Key,
+    open: u8,
+    status: Option<Option<ExitStatus>>,
+}
+
+/// The commands that run on this machine.
+#[derive(Debug, Default)]
+pub(crate) struct Locals {
+    by_process: HashMap<Key, Local>,
+    by_pipe: HashMap<Key, (Key, StreamKind)>,
+    /// The soft limit on descriptors as it was when this process started, if it has been raised since.
+    descriptors: Option<u64>,
+}
+
+impl Locals {
+    /// `descriptors` is the limit that children get back: many a program closes every descriptor that it may have.
+    pub(crate) fn new(descriptors: Option<u64>) -> Self {
+        Self { descriptors, ..Self::default() }
+    }
+
+    pub(crate) fn spawn(&mut self, driver: &mut Driver<Wire>, command: &Bytes) -> io::Result<Key> {
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c");
+        if let Some(limit) = self.descriptors {
+            shell.arg(format!("ulimit -S -n {limit}; exec /bin/sh -c \"$1\"")).arg("sh");
+        }
+        shell.arg(OsStr::from_bytes(command)).process_group(0);
+        let child = driver.child(shell, Wire::Pipe(Raw::new()), Some(Wire::Pipe(Raw::new())))?;
+        let stderr = child.stderr.unwrap_or(child.stdio);
+        if let Some(Wire::Pipe(raw)) = driver.protocol(child.stdio) {
+            // Standard input is empty.
+            raw.finish();
+        }
+        self.by_pipe.insert(child.stdio, (child.process, StreamKind::Stdout));
+        self.by_pipe.insert(stderr, (child.process, StreamKind::Stderr));
+        self.by_process.insert(child.process, Local { stdio: child.stdio, stderr, open: 2, status: None });
+        Ok(child.process)
+    }
+
+    pub(crate) fn pipe(&self, process: Key, stream: StreamKind) -> Option<Key> {
+        let local = self.by_process.get(&process)?;
+        Some(match stream {
+            StreamKind::Stdout => local.stdio,
+            StreamKind::Stderr => local.stderr,
+        })
+    }
+
+    pub(crate) fn kill(driver: &mut Driver<Wire>, process: Key, signal: Kill) {
+        let number = match signal {
+            Kill::Term => Signal::TERM,
+            Kill::Kill => Signal::KILL,
+        };
+        if let Err(error) = driver.kill(process, number.as_raw(), Recipient::Group) {
+            log::info!("could not signal a local command: {error}");
+        }
+    }
+
+    pub(crate) fn on_pipe(&self, pipe: Key, said: RawEvent) -> Option<Heard> {
+        let (process, stream) = self.by_pipe.get(&pipe)?;
+        match said {
+            RawEvent::Data(data) => Some(Heard::Link(*process, LinkEvent::Output(*stream, data))),
+            // The link closes next.
+            RawEvent::Eof => None,
+        }
+    }
+
+    pub(crate) fn on_pipe_closed(&mut self, pipe: Key) -> Option<Heard> {
+        let (process, _) = self.by_pipe.remove(&pipe)?;
+        let local = self.by_process.get_mut(&process)?;
+        local.open -= 1;
+        self.over(process)
+    }
+
+    pub(crate) fn on_exit(&mut self, process: Key, status: Option<ExitStatus>) -> Option<Heard> {
+        self.by_process.get_mut(&process)?.status = Some(status);
+        self.over(process)
+    }
+
+    fn over(&mut self, process: Key) -> Option<Heard> {
+        let local = self.by_process.get(&process)?;
+        let status = local.status.filter(|_| local.open == 0)?;
+        self.by_process.remove(&process);
+        let rc = status.and_then(|status| status.code());
+        let signal = status.and_then(|status| status.signal());
+        Some(Heard::Link(process, LinkEvent::Exited { rc, signal }))
+    }
+}

@@ -1,0 +1,60 @@
+//! `mux run` and what it is made of: the loop that ties hub, links, blocking pool, output and signals together.
+//! Reads the command line and the environment once and hands values on; every decision is made elsewhere.
+
+mod agents;
+mod config;
+mod engine;
+mod hosts;
+mod limits;
+mod locals;
+mod net;
+mod offers;
+mod outside;
+mod report;
+mod select;
+mod settings;
+mod start;
+mod stop;
+mod task;
+mod terminal;
+mod wire;
+
+use std::io::{self, Write};
+
+use crate::exit;
+use crate::flags::{self, Environment, Invocation};
+
+/// The whole program: from the arguments of the process to its exit status.
+#[must_use]
+pub fn main() -> u8 {
+    let environment = Environment::of_process();
+    if let Some(filter) = &environment.log {
+        env_logger::Builder::new().parse_filters(&filter.to_string_lossy()).init();
+    }
+    match flags::parse(std::env::args_os(), &environment) {
+        Ok(Invocation::Run(plan)) => start::start(&plan),
+        Ok(Invocation::Print(text)) => print(&text),
+        Err(error) => {
+            complain(&error.to_string());
+            exit::USAGE
+        }
+    }
+}
+
+/// Text on standard output, and the exit status that goes with it: before there is a writer thread, and without one.
+fn print(text: &str) -> u8 {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => exit::OK,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => exit::SIGPIPE,
+        Err(error) => {
+            complain(&format!("mux: standard output: {error}"));
+            exit::INTERNAL
+        }
+    }
+}
+
+/// A line on standard error. That it can't be written has nobody to be told.
+fn complain(text: &str) {
+    let _ = io::stderr().write_all(format!("{}\n", text.trim_end()).as_bytes());
+}

@@ -1,0 +1,175 @@
+//! The links of a run: gives the hub its connections and turns what the loop says into what the hub and the agents
+//! understand. Decides nothing about requests.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use mux_core::{Driver, Event, Key, LinkError, Ready, Stream};
+use mux_proto::Protocol;
+use mux_ssh::Client;
+use mux_ssh::agent::{AgentClient, AgentEvent};
+
+use super::locals::Locals;
+use super::wire::{Wire, WireError, WireEvent};
+use crate::hub::{Kill, LinkEvent, Links, StreamKind};
+
+/// What the loop heard.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// From a target.
+    Link(Key, LinkEvent),
+    /// From an agent.
+    Agent(Key, AgentEvent),
+    /// An agent's socket is gone, or could not be reached.
+    AgentClosed(Key, Option<ErrorKind>),
+    /// A signal of the process.
+    Signal(i32),
+    /// Something waits in a mailbox.
+    Woken,
+}
+
+/// The loop with its links.
+#[derive(Debug)]
+pub(crate) struct Net {
+    driver: Driver<Wire>,
+    locals: Locals,
+    heard: VecDeque<Heard>,
+    /// Packets of connections that are over: sent, received.
+    packets: (u64, u64),
+}
+
+impl Net {
+    pub(crate) fn new(driver: Driver<Wire>, locals: Locals) -> Self {
+        Self { driver, locals, heard: VecDeque::new(), packets: (0, 0) }
+    }
+
+    /// For benchmarks, which read it from the log.
+    pub(crate) fn log_packets(&self) {
+        let (sent, received) = self.packets;
+        log::debug!("SSH packets: {sent} sent, {received} received");
+    }
+
+    pub(crate) fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Instant> {
+        self.driver.turn(max_wait)
+    }
+
+    /// The next thing that was heard; `None` once everything was, and everything said is on its way.
+    pub(crate) fn poll(&mut self) -> Option<Heard> {
+        loop {
+            if let Some(heard) = self.heard.pop_front() {
+                return Some(heard);
+            }
+            let event = self.driver.poll_event()?;
+            self.translate(event);
+        }
+    }
+
+    fn translate(&mut self, event: Event<Wire>) {
+        match event {
+            Event::Connected(key) => self.heard.push_back(Heard::Link(key, LinkEvent::Connected)),
+            Event::Protocol(key, WireEvent::Ssh(said)) => {
+                self.heard.push_back(Heard::Link(key, LinkEvent::Client(said)));
+            }
+            Event::Protocol(key, WireEvent::Agent(said)) => self.heard.push_back(Heard::Agent(key, said)),
+            Event::Protocol(key, WireEvent::Pipe(said)) => {
+                self.heard.extend(self.locals.on_pipe(key, said));
+            }
+            Event::Closed(key, wire, result) => self.closed(key, *wire, result),
+            Event::Exited(key, status) => self.heard.extend(self.locals.on_exit(key, status)),
+            Event::Signal(number) => self.heard.push_back(Heard::Signal(number)),
+            Event::Ready(Ready::Woken) => self.heard.push_back(Heard::Woken),
+            // No Memory link, listener, timer or source of our own exists here.
+            Event::Ready(Ready::Io(..) | Ready::Timer(_) | Ready::Again(_)) | Event::Outgoing(_) | Event::Finished(_) => {}
+            Event::Consumed(..) | Event::Accepted(..) => {}
+        }
+    }
+
+    fn closed(&mut self, key: Key, wire: Wire, result: Result<(), LinkError<WireError>>) {
+        match wire {
+            Wire::Ssh(mut client) => {
+                let stats = client.stats();
+                self.packets.0 += stats.packets_sent;
+                self.packets.1 += stats.packets_received;
+                client.connection_lost();
+                while let Some(said) = client.poll_event() {
+                    self.heard.push_back(Heard::Link(key, LinkEvent::Client(said)));
+                }
+                self.heard.push_back(Heard::Link(key, LinkEvent::Closed(ssh_result(result))));
+            }
+            Wire::Agent(_) => {
+                let kind = match result {
+                    Ok(()) => None,
+                    Err(LinkError::Io(kind)) => Some(kind),
+                    Err(LinkError::Protocol(_)) => Some(ErrorKind::InvalidData),
+                };
+                self.heard.push_back(Heard::AgentClosed(key, kind));
+            }
+            Wire::Pipe(_) => self.heard.extend(self.locals.on_pipe_closed(key)),
+        }
+    }
+
+    /// Starts to connect to an agent.
+    pub(crate) fn connect_agent(&mut self, socket: &Path) -> io::Result<Key> {
+        self.driver.connect_unix(socket, Wire::Agent(Box::default()))
+    }
+
+    pub(crate) fn agent(&mut self, key: Key) -> Option<&mut AgentClient> {
+        match self.driver.protocol(key)? {
+            Wire::Agent(agent) => Some(agent),
+            Wire::Ssh(_) | Wire::Pipe(_) => None,
+        }
+    }
+
+    pub(crate) fn drop_agent(&mut self, key: Key) {
+        self.driver.abort(key);
+    }
+}
+
+/// Takes the SSH part out: a link that speaks SSH fails in no other language.
+fn ssh_result(result: Result<(), LinkError<WireError>>) -> Result<(), LinkError<mux_ssh::Error>> {
+    match result {
+        Ok(()) => Ok(()),
+        Err(LinkError::Io(kind)) => Err(LinkError::Io(kind)),
+        Err(LinkError::Protocol(WireError::Ssh(error))) => Err(LinkError::Protocol(error)),
+        Err(LinkError::Protocol(WireError::Agent(_))) => Err(LinkError::Io(ErrorKind::InvalidData)),
+    }
+}
+
+impl Links for Net {
+    type Key = Key;
+
+    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Key, ErrorKind> {
+        self.driver.connect(to, Wire::Ssh(Box::new(client))).map_err(|error| error.kind())
+    }
+
+    fn spawn(&mut self, command: &Bytes) -> Result<Key, ErrorKind> {
+        self.locals.spawn(&mut self.driver, command).map_err(|error| error.kind())
+    }
+
+    fn client(&mut self, key: Key) -> Option<&mut Client> {
+        match self.driver.protocol(key)? {
+            Wire::Ssh(client) => Some(client),
+            Wire::Agent(_) | Wire::Pipe(_) => None,
+        }
+    }
+
+    fn consume(&mut self, key: Key, stream: StreamKind, count: usize) {
+        if let Some(pipe) = self.locals.pipe(key, stream)
+            && let Some(Wire::Pipe(raw)) = self.driver.protocol(pipe)
+        {
+            raw.consume(count);
+        }
+    }
+
+    fn kill(&mut self, key: Key, signal: Kill) {
+        Locals::kill(&mut self.driver, key, signal);
+    }
+
+    fn abort(&mut self, key: Key) {
+        self.driver.abort(key);
+    }
+}

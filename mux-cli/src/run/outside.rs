@@ -1,0 +1,333 @@
+//! Everything that the hub asks for: keys and signatures, host keys, names, memory. Ties keyring, agents,
+//! known_hosts, state and pool together; decides nothing that one of them decides.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use mux_core::Mailbox;
+use mux_ssh::client::QuestionId;
+use mux_ssh::keys::{KeyFile, PublicKey};
+
+use super::agents::{Agents, Listing, Wanted};
+use super::hosts::{Hosts, Lesson};
+use super::net::{Heard, Net};
+use super::offers::Offers;
+use super::settings::{Prepared as Target, Profile};
+use super::task::{Done, Task};
+use super::terminal::Terminal;
+use crate::hub::{Action, Answer, Decision, Judgement, KeyId, Prepared, RequestId, Ticket};
+use crate::keyring::{Keyring, Signing};
+use crate::pool::Pool;
+use crate::state::{Server, State};
+use mux_ssh::known_hosts::HostId;
+
+/// What the outside has to know about a target.
+#[derive(Debug)]
+pub(crate) struct Known {
+    host: HostId,
+    profile: Arc<Profile>,
+    server: Server,
+    user: String,
+}
+
+impl Known {
+    pub(crate) fn new(target: &Target) -> Self {
+        let server = Server { address: target.request.address.clone(), port: target.request.port };
+        Self {
+            host: target.host_key_name.clone(),
+            profile: Arc::clone(&target.profile),
+            server,
+            user: target.request.user.clone(),
+        }
+    }
+}
+
+/// A signature that waits for a passphrase.
+#[derive(Debug)]
+struct Waiting {
+    ticket: Ticket,
+    question: QuestionId,
+    algorithm: mux_ssh::algorithms::SignatureAlgorithm,
+    data: bytes::Bytes,
+    binding: mux_ssh::client::SessionBinding,
+}
+
+/// The outside of a hub.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    targets: HashMap<RequestId, Known>,
+    offers: HashMap<usize, (Arc<Profile>, Arc<Offers>)>,
+    keyring: Keyring,
+    agents: Agents,
+    hosts: Hosts,
+    state: State,
+    pool: Pool<Task>,
+    done: Mailbox<Done>,
+    answers: VecDeque<(Ticket, Answer)>,
+    /// Attempts that wait for the list of an agent.
+    unprepared: Vec<Ticket>,
+    /// Signatures that wait for a passphrase, by key.
+    locked: HashMap<KeyId, Vec<Waiting>>,
+    /// Keys whose passphrase is to be asked for next, one at a time.
+    to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
+    asking: Option<Terminal>,
+}
+
+impl Outside {
+    pub(crate) fn new(hosts: Hosts, state: State, pool: Pool<Task>, done: Mailbox<Done>) -> Self {
+        Self {
+            targets: HashMap::new(),
+            offers: HashMap::new(),
+            keyring: Keyring::default(),
+            agents: Agents::default(),
+            hosts,
+            state,
+            pool,
+            done,
+            answers: VecDeque::new(),
+            unprepared: Vec::new(),
+            locked: HashMap::new(),
+            to_ask: VecDeque::new(),
+            asking: None,
+        }
+    }
+
+    pub(crate) fn add(&mut self, target: &Target) {
+        self.targets.insert(target.request.id, Known::new(target));
+    }
+
+    /// Does what the hub asks for, or starts it.
+    pub(crate) fn act(&mut self, now: Instant, net: &mut Net, ticket: Ticket, action: Action) {
+        match action {
+            Action::Prepare => self.prepare(now, net, ticket),
+            Action::Resolve { host, port } => {
+                if let Err(error) = self.pool.submit(now, Task::Resolve { ticket, host, port }) {
+                    self.answer(ticket, Answer::Resolved(Err(error.to_string())));
+                }
+            }
+            Action::JudgeHostKey { question, key } => self.judge(now, ticket, question, key),
+            Action::Sign { question, key, algorithm, data, binding } => {
+                self.sign(now, net, key, Waiting { ticket, question, algorithm, data, binding });
+            }
+            Action::SigningOver => {
+                self.agents.over(net, ticket);
+                for waiting in self.locked.values_mut() {
+                    waiting.retain(|waiting| waiting.ticket != ticket);
+                }
+            }
+            Action::Remember(memory) => {
+                if let Some(known) = self.targets.get(&ticket.request) {
+                    self.state.learn_server(known.server.clone(), memory);
+                }
+            }
+            Action::RememberKey(key) => {
+                if let (Some(known), Some(public)) = (self.targets.get(&ticket.request), self.keyring.public(key)) {
+                    self.state.learn_key(known.server.clone(), &known.user, public.fingerprint_sha256());
+                }
+            }
+            Action::ForgetKey(_) => {
+                if let Some(known) = self.targets.get(&ticket.request) {
+                    self.state.forget_key(known.server.clone(), &known.user);
+                }
+            }
+        }
+    }
+
+    /// The next answer to the hub.
+    pub(crate) fn poll_answer(&mut self) -> Option<(Ticket, Answer)> {
+        self.answers.pop_front()
+    }
+
+    /// What is to be said about files, since the last call.
+    pub(crate) fn warnings(&mut self) -> Vec<String> {
+        self.hosts.warnings()
+    }
+
+    /// Something that concerns agents or the pool was heard.
+    pub(crate) fn heard(&mut self, now: Instant, net: &mut Net, heard: Heard) {
+        match heard {
+            Heard::Agent(key, event) => self.agents.heard(net, key, event),
+            Heard::AgentClosed(key, kind) => self.agents.closed(net, key, kind),
+            Heard::Woken => {
+                while let Some(done) = self.done.take() {
+                    self.done(now, net, done);
+                }
+            }
+            Heard::Link(..) | Heard::Signal(_) => {}
+        }
+        self.collect(now, net);
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        [self.pool.poll_timeout(), self.agents.poll_timeout()].into_iter().flatten().min()
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {
+        self.pool.handle_timeout(now);
+        self.agents.handle_timeout(now, net);
+        self.collect(now, net);
+    }
+
+    /// The end: memory is written, and the terminal is as it was.
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        if let Some(terminal) = self.asking.take() {
+            terminal.restore();
+        }
+        self.state.save()
+    }
+
+    fn collect(&mut self, now: Instant, net: &mut Net) {
+        self.answers.extend(self.agents.take_answers());
+        if self.agents.take_listed() {
+            for ticket in std::mem::take(&mut self.unprepared) {
+                self.prepare(now, net, ticket);
+            }
+        }
+    }
+
+    fn answer(&mut self, ticket: Ticket, answer: Answer) {
+        self.answers.push_back((ticket, answer));
+    }
+
+    fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
+        let Some(known) = self.targets.get(&ticket.request) else { return };
+        let profile = Arc::clone(&known.profile);
+        let Some(offers) = self.offers(now, net, &profile) else { return self.unprepared.push(ticket) };
+        let Some(known) = self.targets.get(&ticket.request) else { return };
+        let worked = self.state.key(&known.server, &known.user);
+        let prepared = Prepared {
+            keys: offers.for_target(worked, &self.keyring),
+            known_host_key_types: self.hosts.key_types(&known.profile, &known.host),
+            memory: self.state.server(&known.server).cloned(),
+            skipped: offers.skipped.clone(),
+        };
+        self.answer(ticket, Answer::Prepared(prepared));
+    }
+
+    /// The keys of a profile; `None` while its agent is being asked.
+    fn offers(&mut self, now: Instant, net: &mut Net, profile: &Arc<Profile>) -> Option<Arc<Offers>> {
+        // The profile is kept beside its offers, so that its address names no other one.
+        let name = Arc::as_ptr(profile).addr();
+        if let Some((_, offers)) = self.offers.get(&name) {
+            return Some(Arc::clone(offers));
+        }
+        let socket: Option<Arc<str>> = profile.agent.as_deref().map(Arc::from);
+        let listing = match &socket {
+            Some(socket) if profile.keys_off.is_none() => match self.agents.listing(now, net, socket) {
+                Listing::Pending => return None,
+                Listing::Known(listing) => Some(listing),
+            },
+            Some(_) | None => None,
+        };
+        let agent = socket.as_ref().zip(listing.as_deref());
+        let offers = Arc::new(Offers::new(profile, agent, &mut self.keyring));
+        self.offers.insert(name, (Arc::clone(profile), Arc::clone(&offers)));
+        Some(offers)
+    }
+
+    fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
+        let Some(known) = self.targets.get(&ticket.request) else { return };
+        let judgement = match self.hosts.judge(&known.profile, &known.host, &key) {
+            Decision::Accept => Judgement::Accept,
+            Decision::Refuse(reason) => Judgement::Refuse(reason),
+            Decision::Learn => return self.learn(now, ticket, question, key),
+        };
+        self.answer(ticket, Answer::HostKey { question, judgement });
+    }
+
+    fn learn(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
+        let Some(known) = self.targets.get(&ticket.request) else { return };
+        let Some(file) = known.profile.user_known_hosts.first().cloned() else {
+            // `UserKnownHostsFile none`: nothing is to be kept.
+            return self.answer(ticket, Answer::HostKey { question, judgement: Judgement::Accept });
+        };
+        let lesson = Lesson { host: known.host.clone(), key, file, hash: known.profile.hash_known_hosts };
+        if let Err(error) = self.pool.submit(now, Task::Learn { ticket, question, lesson }) {
+            let judgement = Judgement::Refuse(format!("host key not kept: {error}"));
+            self.answer(ticket, Answer::HostKey { question, judgement });
+        }
+    }
+
+    fn sign(&mut self, now: Instant, net: &mut Net, key: KeyId, wanted: Waiting) {
+        let Waiting { ticket, question, algorithm, .. } = wanted;
+        match self.keyring.sign(key, algorithm, &wanted.data) {
+            Signing::Done(signature) => self.answer(ticket, Answer::Signed { question, signature }),
+            Signing::Agent(socket) => {
+                let Some(public) = self.keyring.public(key).cloned() else { return };
+                let Waiting { data, binding, .. } = wanted;
+                let wanted = Wanted { ticket, question, socket, key: public, algorithm, data, binding };
+                self.agents.sign(net, wanted);
+                self.collect(now, net);
+            }
+            Signing::Locked(file) => self.wait_for_passphrase(now, net, key, file, wanted),
+        }
+    }
+
+    fn wait_for_passphrase(&mut self, now: Instant, net: &mut Net, key: KeyId, file: Arc<KeyFile>, wanted: Waiting) {
+        let batch = self.targets.get(&wanted.ticket.request).is_some_and(|known| known.profile.batch);
+        if batch {
+            let signature = Err("needs a passphrase, and BatchMode forbids to ask".to_owned());
+            return self.answer(wanted.ticket, Answer::Signed { question: wanted.question, signature });
+        }
+        self.answer(wanted.ticket, Answer::Asking(true));
+        let waiting = self.locked.entry(key).or_default();
+        waiting.push(wanted);
+        if waiting.len() == 1 && !self.to_ask.iter().any(|(known, _)| *known == key) {
+            self.to_ask.push_back((key, file));
+        }
+        self.ask_next(now, net);
+    }
+
+    /// Asks for one passphrase at a time: there is one terminal.
+    fn ask_next(&mut self, now: Instant, net: &mut Net) {
+        while self.asking.is_none()
+            && let Some((key, file)) = self.to_ask.pop_front()
+        {
+            let label = self.keyring.label(key);
+            let started = Terminal::open().and_then(|terminal| {
+                let theirs = terminal.try_clone()?;
+                self.pool.submit(now, Task::Unlock { key, label, file, terminal: theirs })?;
+                Ok(terminal)
+            });
+            match started {
+                Ok(terminal) => self.asking = Some(terminal),
+                Err(_) => {
+                    let reason = "needs a passphrase, and there is no terminal to ask on";
+                    self.unlocked(now, net, key, Err(reason.to_owned()));
+                }
+            }
+        }
+    }
+
+    fn unlocked(
+        &mut self,
+        now: Instant,
+        net: &mut Net,
+        key: KeyId,
+        result: Result<mux_ssh::keys::PrivateKey, String>,
+    ) {
+        self.keyring.unlocked(key, result);
+        for waiting in self.locked.remove(&key).unwrap_or_default() {
+            self.answer(waiting.ticket, Answer::Asking(false));
+            self.sign(now, net, key, waiting);
+        }
+    }
+
+    fn done(&mut self, now: Instant, net: &mut Net, done: Done) {
+        match done {
+            Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
+            Done::Learned { ticket, question, lesson, result } => {
+                let Some(known) = self.targets.get(&ticket.request) else { return };
+                let judgement = self.hosts.learned(&known.profile, &lesson, result);
+                self.answer(ticket, Answer::HostKey { question, judgement });
+            }
+            Done::Unlocked { key, result } => {
+                self.asking = None;
+                self.unlocked(now, net, key, result);
+                self.ask_next(now, net);
+            }
+        }
+    }
+}

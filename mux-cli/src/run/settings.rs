@@ -1,0 +1,186 @@
+//! From a host's configuration to a request: fills in the defaults of this program where the configuration is
+//! silent. Decides values only; reads nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mux_ssh::Misuse;
+use mux_ssh::algorithms::Algorithms;
+use mux_ssh::client::Keepalive;
+use mux_ssh::config::{HostConfig, HostKeyPolicy, Origin, Sourced};
+use mux_ssh::known_hosts::HostId;
+
+use crate::hub::{Request, RequestId, SshOptions, Transport};
+use crate::plan::{Connection, Plan};
+
+/// As ssh's default, but for everything up to the first message of authentication.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// As sshd's `LoginGraceTime` was before it was 120 s: no login by key takes longer.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// While a command runs a probe every 30 s, ten of them: five minutes of a broken network end no long job.
+const BUSY: (Duration, u32) = (Duration::from_secs(30), 10);
+
+/// While none runs, a dead connection is of no use to anybody.
+const IDLE: (Duration, u32) = (Duration::from_secs(15), 3);
+
+/// What is known about a target besides what the hub has to know: where its keys and host keys are kept. Shared by
+/// all targets for which it is the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Profile {
+    pub(crate) identity_files: Vec<Sourced<String>>,
+    pub(crate) identities_only: bool,
+    pub(crate) agent: Option<String>,
+    /// Nobody may be asked anything.
+    pub(crate) batch: bool,
+    /// Why no key may be used at all.
+    pub(crate) keys_off: Option<String>,
+    /// With which algorithms to log in; `None`: all.
+    pub(crate) accepted: Option<Vec<mux_ssh::algorithms::SignatureAlgorithm>>,
+    pub(crate) user_known_hosts: Vec<String>,
+    pub(crate) global_known_hosts: Vec<String>,
+    pub(crate) policy: HostKeyPolicy,
+    pub(crate) hash_known_hosts: bool,
+}
+
+/// A target, ready to go.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) request: Request,
+    pub(crate) host_key_name: HostId,
+    pub(crate) profile: Arc<Profile>,
+    /// What is said with `-v`.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Builds requests; keeps what the last one had in common with the next.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    profile: Option<Arc<Profile>>,
+    options: Option<Arc<SshOptions>>,
+}
+
+impl Settings {
+    /// # Errors
+    /// A list of algorithms that leaves none; one line.
+    pub(crate) fn prepare(
+        &mut self,
+        id: RequestId,
+        plan: &Plan,
+        command: Bytes,
+        config: HostConfig,
+    ) -> Result<Prepared, String> {
+        let connection = &plan.connection;
+        let options = shared(&mut self.options, ssh_options(&config, connection)?);
+        let host_key_name = match &config.host_key_alias {
+            Some(alias) => HostId::alias(&alias.value),
+            None => HostId::new(&config.hostname.value, config.port.value),
+        };
+        let notes = config.notes.iter().map(ToString::to_string).collect();
+        let request = Request {
+            id,
+            host: config.host.clone(),
+            address: config.hostname.value.clone(),
+            port: config.port.value,
+            user: config.user.value.clone(),
+            transport: Transport::Ssh(options),
+            command,
+            connect_timeout: connection.connect_timeout.or(config.connect_timeout.value).unwrap_or(CONNECT_TIMEOUT),
+            login_timeout: connection.login_timeout.unwrap_or(LOGIN_TIMEOUT),
+            command_timeout: plan.timeout,
+        };
+        let profile = shared(&mut self.profile, profile(config)?);
+        Ok(Prepared { request, host_key_name, profile, notes })
+    }
+}
+
+/// The last value again if the new one is equal.
+fn shared<T: PartialEq>(last: &mut Option<Arc<T>>, new: T) -> Arc<T> {
+    match last {
+        Some(last) if **last == new => Arc::clone(last),
+        Some(_) | None => Arc::clone(last.insert(Arc::new(new))),
+    }
+}
+
+/// A request that runs here.
+pub(crate) fn local(id: RequestId, host: &str, command: Bytes, timeout: Option<Duration>) -> Request {
+    Request {
+        id,
+        host: host.to_owned(),
+        address: String::new(),
+        port: 0,
+        user: String::new(),
+        transport: Transport::Local,
+        command,
+        connect_timeout: CONNECT_TIMEOUT,
+        login_timeout: LOGIN_TIMEOUT,
+        command_timeout: timeout,
+    }
+}
+
+fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOptions, String> {
+    let mut algorithms = Algorithms::default();
+    apply("KexAlgorithms", config.kex_algorithms.as_ref(), |list| algorithms.set_kex(list))?;
+    apply("HostKeyAlgorithms", config.host_key_algorithms.as_ref(), |list| algorithms.set_host_keys(list))?;
+    apply("Ciphers", config.ciphers.as_ref(), |list| algorithms.set_ciphers(list))?;
+    if let Some(macs) = &config.macs {
+        algorithms.set_macs(&macs.value);
+    }
+    Ok(SshOptions { algorithms, keepalive: keepalive(config), family: connection.family })
+}
+
+fn apply(
+    keyword: &str,
+    list: Option<&Sourced<String>>,
+    set: impl FnOnce(&str) -> Result<(), Misuse>,
+) -> Result<(), String> {
+    let Some(list) = list else { return Ok(()) };
+    set(&list.value).map_err(|misuse| format!("{}: {keyword} {}: {misuse}", list.origin, list.value))
+}
+
+/// What the configuration says about a silent server wins over both of our habits.
+fn keepalive(config: &HostConfig) -> Keepalive {
+    let interval = &config.server_alive_interval;
+    let count = &config.server_alive_count_max;
+    let with = |(every, times): (Duration, u32)| {
+        let every = if interval.origin == Origin::Default { every } else { interval.value };
+        let times = if count.origin == Origin::Default && interval.origin == Origin::Default { times } else { count.value };
+        (every, times)
+    };
+    Keepalive { idle: with(IDLE), busy: with(BUSY) }
+}
+
+fn profile(config: HostConfig) -> Result<Profile, String> {
+    let accepted = match &config.pubkey_accepted_algorithms {
+        None => None,
+        Some(list) => {
+            // The same names and the same syntax as for host keys.
+            let mut all = Algorithms::default();
+            apply("PubkeyAcceptedAlgorithms", Some(list), |list| all.set_host_keys(list))?;
+            Some(all.host_keys)
+        }
+    };
+    Ok(Profile {
+        keys_off: keys_off(&config),
+        identity_files: config.identity_files,
+        identities_only: config.identities_only,
+        agent: config.identity_agent.value,
+        batch: config.batch_mode,
+        accepted,
+        user_known_hosts: config.user_known_hosts_files.value,
+        global_known_hosts: config.global_known_hosts_files.value,
+        policy: config.host_key_policy.value,
+        hash_known_hosts: config.hash_known_hosts,
+    })
+}
+
+fn keys_off(config: &HostConfig) -> Option<String> {
+    if !config.pubkey_authentication.value {
+        return Some(format!("PubkeyAuthentication is off ({})", config.pubkey_authentication.origin));
+    }
+    let methods = config.preferred_authentications.as_ref()?;
+    let named = methods.value.split(',').any(|method| method.trim().eq_ignore_ascii_case("publickey"));
+    (!named).then(|| format!("PreferredAuthentications leaves out publickey ({})", methods.origin))
+}

@@ -1,0 +1,212 @@
+//! From a plan to a loop that runs: targets, their configuration, limits, streams. Whatever is wrong with all of it
+//! is said here, before anything has been connected to.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use bytes::Bytes;
+use mux_core::Driver;
+use mux_ssh::config::{ConfigError, Origin};
+use rustix::process::Signal;
+
+use super::config::{self, Configuration};
+use super::engine::Engine;
+use super::hosts::Hosts;
+use super::locals::Locals;
+use super::net::Net;
+use super::outside::Outside;
+use super::settings::{self, Settings};
+use super::stop::Stop;
+use super::wire::Wire;
+use super::{complain, limits, print, select};
+use crate::exit;
+use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage, Status, Timings};
+use crate::output::{Facts, Options, Output};
+use crate::plan::{Action, Plan, Transport};
+use crate::pool::Pool;
+use crate::state::State;
+use crate::targets::Target;
+use crate::writer::{Report, Reports, Streams, Writer};
+
+/// A target on its way into the hub, or why it can't get there.
+enum Ready {
+    Ssh(Box<settings::Prepared>),
+    Local(Box<Request>),
+    Unusable(String),
+}
+
+/// Carries out a plan and returns the exit status.
+pub(super) fn start(plan: &Plan) -> u8 {
+    match prepare(plan) {
+        Ok(status) => status,
+        Err(text) => {
+            complain(&format!("mux: {text}"));
+            exit::USAGE
+        }
+    }
+}
+
+fn prepare(plan: &Plan) -> Result<u8, String> {
+    let mut configuration = Configuration::new(&plan.connection);
+    let selection = select::targets(plan, &mut configuration)?;
+    let warnings = selection.idle_exclusions.iter().map(|text| format!("-x {text}: leaves nothing out")).collect();
+    let targets = selection.targets.into_vec();
+    let command = match &plan.action {
+        Action::ListHosts => return Ok(print(&list(&targets))),
+        Action::Run(command) => Bytes::copy_from_slice(command),
+    };
+    let ready = resolve(plan, &mut configuration, &targets, &command)?;
+    match run(plan, targets, ready, warnings, &configuration.default_known_hosts()) {
+        Ok(status) => Ok(status),
+        Err(error) => {
+            complain(&format!("mux: {error}"));
+            Ok(exit::INTERNAL)
+        }
+    }
+}
+
+fn list(targets: &[Target]) -> String {
+    targets.iter().map(|target| format!("{}\n", target.text)).collect()
+}
+
+/// The requests of all targets. What is wrong with the command line or with every target is an error of the run.
+fn resolve(
+    plan: &Plan,
+    configuration: &mut Configuration,
+    targets: &[Target],
+    command: &Bytes,
+) -> Result<Vec<Ready>, String> {
+    let mut settings = Settings::default();
+    let mut all = Vec::with_capacity(targets.len());
+    for (id, target) in (0..).map(RequestId).zip(targets) {
+        all.push(match plan.connection.transport {
+            Transport::Local => {
+                Ready::Local(Box::new(settings::local(id, &target.host, command.clone(), plan.timeout)))
+            }
+            Transport::Ssh => match configuration.host(target) {
+                Ok(config) => match settings.prepare(id, plan, command.clone(), config) {
+                    Ok(prepared) => Ready::Ssh(Box::new(prepared)),
+                    Err(text) => Ready::Unusable(text),
+                },
+                Err(error) if is_global(&error) => return Err(error.to_string()),
+                Err(error) => Ready::Unusable(error.to_string()),
+            },
+        });
+    }
+    let reasons: Option<BTreeSet<&str>> = all.iter().map(Ready::unusable).collect();
+    match reasons {
+        Some(reasons) if !reasons.is_empty() => Err(reasons.into_iter().collect::<Vec<_>>().join("\nmux: ")),
+        Some(_) | None => Ok(all),
+    }
+}
+
+/// A file that can't be read, or an option, concerns every target.
+fn is_global(error: &ConfigError) -> bool {
+    match &error.origin {
+        Origin::CommandLine | Origin::Default => false,
+        Origin::File { line, .. } => *line == 0,
+    }
+}
+
+impl Ready {
+    fn unusable(&self) -> Option<&str> {
+        match self {
+            Self::Unusable(reason) => Some(reason),
+            Self::Ssh(_) | Self::Local(_) => None,
+        }
+    }
+}
+
+/// Reports of the writer arrive in the loop's mailbox.
+struct ToLoop(mux_core::Sender<Report>);
+
+impl Reports for ToLoop {
+    fn report(&self, report: Report) {
+        // A loop that is gone has nobody left to tell.
+        let _ = self.0.send(report);
+    }
+}
+
+fn run(
+    plan: &Plan,
+    targets: Vec<Target>,
+    ready: Vec<Ready>,
+    warnings: Vec<String>,
+    default_known_hosts: &str,
+) -> io::Result<u8> {
+    let descriptors = limits::raise_descriptors(plan, targets.len());
+    let mut driver = Driver::<Wire>::new()?;
+    let now = driver.turn(Some(std::time::Duration::ZERO))?;
+    let streams = Streams::of_process()?;
+    let on_terminal = streams.stderr_is_terminal;
+    let facts = Facts {
+        stdout_is_terminal: streams.stdout_is_terminal,
+        stderr_is_terminal: on_terminal,
+        width: on_terminal.then(super::engine::width).flatten(),
+        ..Facts::of_environment()
+    };
+    listen(&mut driver, on_terminal)?;
+    let options = Options::new(&plan.output, plan.verbose, &facts, directory());
+    let output = Output::new(now, options, targets.clone());
+    let (reports, mailbox) = driver.mailbox();
+    let writer = Writer::start(streams, ToLoop(reports))?;
+    let (results, done) = driver.mailbox();
+    let state = match plan.connection.transport {
+        Transport::Ssh => State::load(config::state_home()),
+        Transport::Local => State::default(),
+    };
+    let hosts = Hosts::new(default_known_hosts.to_owned());
+    let outside = Outside::new(hosts, state, Pool::new(results), done);
+    let net = Net::new(driver, Locals::new(descriptors));
+    let hub = Hub::new(plan.fanout, ready.len());
+    let mut engine = Engine::new(net, hub, outside, output, (writer, mailbox), Stop::new(on_terminal), targets);
+    for text in warnings {
+        engine.say(Level::Warning, text);
+    }
+    submit(now, &mut engine, ready);
+    engine.run(plan.exit)
+}
+
+fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {
+    let mut notes = BTreeSet::new();
+    for (id, ready) in (0..).map(RequestId).zip(ready) {
+        match ready {
+            Ready::Ssh(prepared) => {
+                notes.extend(prepared.notes.iter().cloned());
+                engine.submit_ssh(now, *prepared);
+            }
+            Ready::Local(request) => engine.submit(now, *request),
+            Ready::Unusable(message) => engine.tell(unusable(id, message)),
+        }
+    }
+    for note in notes {
+        engine.say(Level::Verbose, note);
+    }
+}
+
+/// The end of a request whose configuration can't be used.
+fn unusable(request: RequestId, message: String) -> Event {
+    let outcome = Outcome {
+        status: Status::Unreachable,
+        rc: None,
+        signal: None,
+        error: Some(Failure { stage: Stage::Dns, message }),
+        timings: Timings::default(),
+        attempts: 0,
+    };
+    Event::Finished { request, outcome }
+}
+
+fn listen(driver: &mut Driver<Wire>, on_terminal: bool) -> io::Result<()> {
+    let mut signals = limits::not_ignored(&[Signal::INT, Signal::TERM, Signal::HUP, Signal::USR1]);
+    if on_terminal {
+        signals.push(Signal::WINCH.as_raw());
+    }
+    driver.signals(&signals).map(drop)
+}
+
+/// Where output goes that is too large for a line of JSON; made only when there is some.
+fn directory() -> std::path::PathBuf {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    std::env::temp_dir().join(format!("mux-{}-{:x}", std::process::id(), time.as_nanos()))
+}
