@@ -344,6 +344,12 @@ impl Transport {
         }
     }
 
+    /// Whether a key exchange is under way, the first one included.
+    #[cfg(test)]
+    pub(crate) fn is_rekeying(&self) -> bool {
+        self.exchange.is_some() || self.sending != Sending::Open
+    }
+
     fn side(&self) -> Side {
         match self.role {
             Role::Client { .. } => Side::Client,

@@ -44,30 +44,54 @@ fn ext_info_for_the_third_time() {
     let again = Act::Packet(ext_info(0, &[]));
     let second = Plan::new().with(Point::After(Moment::ExtInfo, 1), again.clone());
     works(second.clone());
-    violates(second.with(Point::After(Moment::ExtInfo, 1), again), Violation::ExtInfoUnexpected);
+    violates(
+        second.with(Point::After(Moment::ExtInfo, 1), again),
+        Violation::ExtInfoUnexpected,
+    );
 }
 
 /// Line 13.
 #[test]
 fn ext_info_after_the_login() {
-    violates(after(Moment::AuthSuccess, ext_info(0, &[])), Violation::ExtInfoUnexpected);
+    violates(
+        after(Moment::AuthSuccess, ext_info(0, &[])),
+        Violation::ExtInfoUnexpected,
+    );
 }
 
 /// Line 13.
 #[test]
 fn ext_info_with_too_many_entries_or_fewer_than_it_says() {
-    violates(instead(Moment::ExtInfo, ext_info(1_000_000, &[])), Violation::TooManyExtensions);
-    violates(instead(Moment::ExtInfo, ext_info(u32::MAX, &[])), Violation::TooManyExtensions);
-    violates(instead(Moment::ExtInfo, ext_info(2, &[("a", "b")])), Violation::Truncated);
-    violates(instead(Moment::ExtInfo, ext_info(0, &[("a", "b")])), Violation::TrailingBytes);
+    violates(
+        instead(Moment::ExtInfo, ext_info(1_000_000, &[])),
+        Violation::TooManyExtensions,
+    );
+    violates(
+        instead(Moment::ExtInfo, ext_info(u32::MAX, &[])),
+        Violation::TooManyExtensions,
+    );
+    violates(
+        instead(Moment::ExtInfo, ext_info(2, &[("a", "b")])),
+        Violation::Truncated,
+    );
+    violates(
+        instead(Moment::ExtInfo, ext_info(0, &[("a", "b")])),
+        Violation::TrailingBytes,
+    );
 }
 
 /// Line 13.
 #[test]
 fn ext_info_with_unknown_names_and_empty_lists() {
-    works(instead(Moment::ExtInfo, ext_info(2, &[("delay-compression", "zlib"), ("\u{1b}[31m", "x")])));
+    works(instead(
+        Moment::ExtInfo,
+        ext_info(2, &[("delay-compression", "zlib"), ("\u{1b}[31m", "x")]),
+    ));
     works(instead(Moment::ExtInfo, ext_info(1, &[("server-sig-algs", "")])));
-    works(instead(Moment::ExtInfo, ext_info(1, &[("server-sig-algs", "unheard-of")])));
+    works(instead(
+        Moment::ExtInfo,
+        ext_info(1, &[("server-sig-algs", "unheard-of")]),
+    ));
 }
 
 /// Line 18.
@@ -80,7 +104,10 @@ fn success_before_any_request() {
 /// Line 18: even with a signed request under way, nothing was accepted that the server can have seen.
 #[test]
 fn success_before_the_service_was_accepted() {
-    fails(Case::new(after(Moment::ExtInfo, SUCCESS)), Violation::from(AuthViolation::Unasked));
+    fails(
+        Case::new(after(Moment::ExtInfo, SUCCESS)),
+        Violation::from(AuthViolation::Unasked),
+    );
 }
 
 /// Line 18.
@@ -93,7 +120,10 @@ fn success_during_the_key_exchange() {
 /// Line 18.
 #[test]
 fn success_twice() {
-    violates(after(Moment::AuthSuccess, SUCCESS), Violation::UnexpectedMessage(message::USERAUTH_SUCCESS));
+    violates(
+        after(Moment::AuthSuccess, SUCCESS),
+        Violation::UnexpectedMessage(message::USERAUTH_SUCCESS),
+    );
 }
 
 /// Line 18: a server that asks for no proof could show us a machine of its own choosing.
@@ -123,7 +153,10 @@ fn banners_without_measure() {
 /// Line 19.
 #[test]
 fn banners_with_anything_in_them() {
-    let seen = works(after(Moment::ServiceAccept, banner(b"\x1b]0;pwned\x07\xff\xfe\0 hello")));
+    let seen = works(after(
+        Moment::ServiceAccept,
+        banner(b"\x1b]0;pwned\x07\xff\xfe\0 hello"),
+    ));
     let told = seen.events.iter().find_map(|event| match event {
         Event::Banner(text) => Some(text.clone()),
         _ => None,
@@ -176,8 +209,14 @@ fn messages_of_methods_that_were_not_asked_for() {
 #[test]
 fn the_wrong_service_and_the_service_twice() {
     let accept = |name: &str| payload(|w| drop_ref(w.byte(message::SERVICE_ACCEPT).string(name)));
-    violates(instead(Moment::ServiceAccept, accept("ssh-connection")), AuthViolation::Service);
-    violates(after(Moment::ServiceAccept, accept("ssh-userauth")), AuthViolation::Service);
+    violates(
+        instead(Moment::ServiceAccept, accept("ssh-connection")),
+        AuthViolation::Service,
+    );
+    violates(
+        after(Moment::ServiceAccept, accept("ssh-userauth")),
+        AuthViolation::Service,
+    );
 }
 
 /// Channels before there is a login.
@@ -192,13 +231,21 @@ fn messages_of_the_connection_before_the_login() {
 /// Line 12, in front of a server that then refuses everybody: the command never ran and is told so.
 #[test]
 fn a_refused_key() {
-    for ident in ["SSH-2.0-mux_0", "SSH-2.0-OpenSSH_9.2", "SSH-2.0-dropbear_2022.83", "SSH-2.0-Unheard_1"] {
+    for ident in [
+        "SSH-2.0-mux_0",
+        "SSH-2.0-OpenSSH_9.2",
+        "SSH-2.0-dropbear_2022.83",
+        "SSH-2.0-Unheard_1",
+    ] {
         let case = Case::good().server(|server| {
             server.authorized = Authorized::Nobody;
             server.ident = ident.to_owned();
         });
         let seen = case.run();
-        let expected = Error::AuthFailed { methods: vec!["publickey".to_owned()], partial: false };
+        let expected = Error::AuthFailed {
+            methods: vec!["publickey".to_owned()],
+            partial: false,
+        };
         assert_eq!(seen.error, Some(expected), "{ident}");
         assert_not_run(&seen);
     }
@@ -213,28 +260,52 @@ fn a_refused_key_that_ends_the_connection() {
         server.ident = "SSH-2.0-dropbear_2022.83".to_owned();
     });
     let seen = case.run();
-    let told = matches!(seen.error, Some(Error::EarlyAuthRefused { .. } | Error::AuthFailed { .. }));
+    let told = matches!(
+        seen.error,
+        Some(Error::EarlyAuthRefused { .. } | Error::AuthFailed { .. })
+    );
     assert!(told, "{:?}", seen.error);
     assert_not_run(&seen);
 }
 
 fn assert_not_run(seen: &Seen) {
-    assert!(!seen.server_events.iter().any(|event| matches!(event, server::Event::Exec { .. })));
+    assert!(
+        !seen
+            .server_events
+            .iter()
+            .any(|event| matches!(event, server::Event::Exec { .. }))
+    );
     let failed = seen.events.iter().find_map(|event| match event {
         Event::ChannelFailed { may_have_run, .. } => Some(*may_have_run),
         _ => None,
     });
-    assert_eq!(failed, Some(false), "the command can be given to another connection");
+    assert_eq!(
+        failed,
+        Some(false),
+        "the command can be given to another connection"
+    );
 }
 
 #[test]
 fn failure_without_end() {
-    let failure = payload(|w| drop_ref(w.byte(message::USERAUTH_FAILURE).string("publickey").boolean(false)));
-    let flood = Act::Flood { payload: failure, times: 1000 };
+    let failure = payload(|w| {
+        drop_ref(
+            w.byte(message::USERAUTH_FAILURE)
+                .string("publickey")
+                .boolean(false),
+        )
+    });
+    let flood = Act::Flood {
+        payload: failure,
+        times: 1000,
+    };
     let plan = Plan::new().with(Point::Before(Moment::AuthSuccess, 1), flood);
     let seen = Case::new(plan.with(Point::Before(Moment::AuthSuccess, 1), Act::Drop)).run();
     assert!(
-        matches!(seen.error, Some(Error::AuthFailed { .. } | Error::EarlyAuthRefused { .. } | Error::Violation(_))),
+        matches!(
+            seen.error,
+            Some(Error::AuthFailed { .. } | Error::EarlyAuthRefused { .. } | Error::Violation(_))
+        ),
         "{:?}",
         seen.error
     );
@@ -244,7 +315,10 @@ fn failure_without_end() {
 fn failure_with_too_many_methods() {
     let names = vec!["publickey"; 1000].join(",");
     let failure = payload(|w| drop_ref(w.byte(message::USERAUTH_FAILURE).string(&names).boolean(false)));
-    violates(instead(Moment::AuthSuccess, failure), AuthViolation::TooManyMethods);
+    violates(
+        instead(Moment::AuthSuccess, failure),
+        AuthViolation::TooManyMethods,
+    );
 }
 
 /// Half a login.
@@ -252,7 +326,10 @@ fn failure_with_too_many_methods() {
 fn partial_success_is_told() {
     let failure = payload(|w| drop_ref(w.byte(message::USERAUTH_FAILURE).string("password").boolean(true)));
     let seen = Case::new(instead(Moment::AuthSuccess, failure)).run();
-    let expected = Error::AuthFailed { methods: vec!["password".to_owned()], partial: true };
+    let expected = Error::AuthFailed {
+        methods: vec!["password".to_owned()],
+        partial: true,
+    };
     assert_eq!(seen.error, Some(expected));
 }
 
@@ -260,7 +337,11 @@ fn partial_success_is_told() {
 #[test]
 fn an_agent_channel_that_nobody_asked_for() {
     let open = payload(|w| {
-        w.byte(message::CHANNEL_OPEN).string("auth-agent@openssh.com").uint32(9).uint32(1 << 20).uint32(1 << 15);
+        w.byte(message::CHANNEL_OPEN)
+            .string("auth-agent@openssh.com")
+            .uint32(9)
+            .uint32(1 << 20)
+            .uint32(1 << 15);
     });
     let seen = works(after(Moment::AuthSuccess, open));
     assert_eq!(seen.answers(message::CHANNEL_OPEN_FAILURE), 1);

@@ -90,7 +90,11 @@ pub(crate) struct Pair {
 impl Case {
     pub(crate) fn new(plan: Plan) -> Self {
         let host = HOST.host_key().unwrap();
-        let identity = Identity { key: USER.public().clone(), proven: true, hardware: false };
+        let identity = Identity {
+            key: USER.public().clone(),
+            proven: true,
+            hardware: false,
+        };
         Self {
             plan,
             server: ServerConfig::new(host, Authorized::Keys(vec![USER.public().clone()])),
@@ -125,7 +129,12 @@ impl Case {
 
     /// The client asks before it signs.
     pub(crate) fn unproven(self) -> Self {
-        self.client(|config| config.identities.iter_mut().for_each(|identity| identity.proven = false))
+        self.client(|config| {
+            config
+                .identities
+                .iter_mut()
+                .for_each(|identity| identity.proven = false)
+        })
     }
 
     /// The quick key exchange, where the kind does not matter.
@@ -140,7 +149,11 @@ impl Case {
     pub(crate) fn start(self) -> Pair {
         let now = Instant::now();
         let mut client = Client::new(self.client.clone());
-        let exec = Exec { command: Bytes::from_static(b"say hello"), stdin: self.stdin, ..Exec::default() };
+        let exec = Exec {
+            command: Bytes::from_static(b"say hello"),
+            stdin: self.stdin,
+            ..Exec::default()
+        };
         let channel = client.exec(now, exec);
         Pair {
             channel,
@@ -198,16 +211,31 @@ impl Pair {
     }
 
     pub(crate) fn check_invariants(&mut self) {
-        assert!(self.unread.len() <= MAX_LEFT, "{} bytes wait in front of the client", self.unread.len());
+        assert!(
+            self.unread.len() <= MAX_LEFT,
+            "{} bytes wait in front of the client",
+            self.unread.len()
+        );
         if let Some(error) = &self.seen.error {
-            assert_eq!(self.client.poll_close(), Some(Close::Both), "the link is not closed after {error:?}");
+            assert_eq!(
+                self.client.poll_close(),
+                Some(Close::Both),
+                "the link is not closed after {error:?}"
+            );
             let again = self.client.handle_input(self.now, &mut BytesMut::from(&b"x"[..]));
             assert_eq!(again, Err(error.clone()), "errors are sticky");
-            assert_eq!(self.client.open_channels(), 0, "a command without a final event after {error:?}");
+            assert_eq!(
+                self.client.open_channels(),
+                0,
+                "a command without a final event after {error:?}"
+            );
         }
         let finals = self.seen.finals(self.channel);
         let due = usize::from(self.seen.error.is_some());
-        assert!((due..=1).contains(&finals), "{finals} final events for one command");
+        assert!(
+            (due..=1).contains(&finals),
+            "{finals} final events for one command"
+        );
     }
 
     fn client_to_server(&mut self) -> bool {
@@ -234,7 +262,8 @@ impl Pair {
         let mut moved = !out.is_empty();
         self.to_client.extend_from_slice(&out);
         if let Some(cut) = self.case.cut {
-            self.to_client.truncate(cut.saturating_sub(self.seen.bytes_to_client));
+            self.to_client
+                .truncate(cut.saturating_sub(self.seen.bytes_to_client));
         }
         self.seen.bytes_to_client += self.to_client.len();
         while !self.to_client.is_empty() {
@@ -279,7 +308,13 @@ impl Pair {
             any = true;
             match event {
                 Event::HostKey { id, .. } => self.client.answer_host_key(id, self.case.trust),
-                Event::Sign { id, algorithm, ref data, ref binding, .. } => {
+                Event::Sign {
+                    id,
+                    algorithm,
+                    ref data,
+                    ref binding,
+                    ..
+                } => {
                     let signed_for = [&[0, 0, 0, 32][..], &binding.session_id].concat();
                     assert!(
                         binding.session_id.len() != 32 || data.starts_with(&signed_for),
@@ -287,7 +322,11 @@ impl Pair {
                     );
                     self.client.answer_signature(id, USER.sign(algorithm, data).ok());
                 }
-                Event::Output { channel, stream, ref data } => {
+                Event::Output {
+                    channel,
+                    stream,
+                    ref data,
+                } => {
                     self.seen.rounds_to_output.get_or_insert(self.rounds + 1);
                     match stream {
                         mux_ssh::client::StreamKind::Stdout => self.seen.stdout.extend_from_slice(data),
@@ -344,9 +383,15 @@ impl Pair {
 
     fn send_bulk(&mut self) {
         static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
-        let Some((session, left)) = &mut self.bulk else { return };
+        let Some((session, left)) = &mut self.bulk else {
+            return;
+        };
         while *left > 0 {
-            let len = self.server.room(*session).min(ZEROS.len()).min(usize::try_from(*left).unwrap());
+            let len = self
+                .server
+                .room(*session)
+                .min(ZEROS.len())
+                .min(usize::try_from(*left).unwrap());
             if len == 0 {
                 return;
             }
@@ -364,20 +409,33 @@ impl Seen {
     pub(crate) fn assert_worked(&self) {
         assert_eq!(self.error, None);
         assert_eq!(self.stdout, b"hello\n");
-        assert!(self.events.iter().any(|event| matches!(event, Event::ExitStatus { status: 0, .. })));
-        assert!(self.events.iter().any(|event| matches!(event, Event::ChannelClosed { .. })));
+        assert!(
+            self.events
+                .iter()
+                .any(|event| matches!(event, Event::ExitStatus { status: 0, .. }))
+        );
+        assert!(
+            self.events
+                .iter()
+                .any(|event| matches!(event, Event::ChannelClosed { .. }))
+        );
         assert_eq!(self.server_error, None, "the client made the server complain");
     }
 
     /// How often the server was answered with this message.
     pub(crate) fn answers(&self, number: u8) -> usize {
         let answer = server::Event::Answer { message: number };
-        self.server_events.iter().filter(|event| **event == answer).count()
+        self.server_events
+            .iter()
+            .filter(|event| **event == answer)
+            .count()
     }
 
     /// Whether the server has let the client in.
     pub(crate) fn logged_in(&self) -> bool {
-        self.server_events.iter().any(|event| matches!(event, server::Event::Authenticated { .. }))
+        self.server_events
+            .iter()
+            .any(|event| matches!(event, server::Event::Authenticated { .. }))
     }
 
     fn finals(&self, wanted: ChannelId) -> usize {

@@ -23,8 +23,16 @@ fn instead(moment: Moment, payload: Bytes) -> Plan {
 /// A KEXINIT with these lists of kex, host keys, ciphers and compression.
 fn kexinit(kex: &str, host_key: &str, cipher: &str, compression: &str) -> Bytes {
     payload(|w| {
-        w.byte(message::KEXINIT).raw(&[7; 16]).string(kex).string(host_key).string(cipher).string(cipher);
-        w.string("hmac-sha2-256").string("hmac-sha2-256").string(compression).string(compression);
+        w.byte(message::KEXINIT)
+            .raw(&[7; 16])
+            .string(kex)
+            .string(host_key)
+            .string(cipher)
+            .string(cipher);
+        w.string("hmac-sha2-256")
+            .string("hmac-sha2-256")
+            .string(compression)
+            .string(compression);
         w.string("").string("").boolean(false).uint32(0);
     })
 }
@@ -37,20 +45,29 @@ const AES: &str = "aes128-gcm@openssh.com";
 fn terrapin_insert_before_newkeys() {
     for number in [message::IGNORE, message::DEBUG, message::UNIMPLEMENTED] {
         let packet = payload(|w| drop_ref(w.byte(number).uint32(0).uint32(0).uint32(0)));
-        violates(before(Moment::NewKeys, packet), Violation::UnexpectedMessage(number));
+        violates(
+            before(Moment::NewKeys, packet),
+            Violation::UnexpectedMessage(number),
+        );
     }
 }
 
 /// Line 1: a packet before the first KEXINIT.
 #[test]
 fn terrapin_insert_before_kexinit() {
-    violates(before(Moment::KexInit, &b"\x02\0\0\0\0"[..]), Violation::StrictFirstPacket);
+    violates(
+        before(Moment::KexInit, &b"\x02\0\0\0\0"[..]),
+        Violation::StrictFirstPacket,
+    );
 }
 
 /// Line 1: the first packet under the new keys is cut out.
 #[test]
 fn terrapin_cut_behind_newkeys() {
-    violates(Plan::new().with(Point::Before(Moment::ExtInfo, 1), Act::Lose), Violation::Tag);
+    violates(
+        Plan::new().with(Point::Before(Moment::ExtInfo, 1), Act::Lose),
+        Violation::Tag,
+    );
 }
 
 /// Line 1: somebody on the way changes any byte of the server's offer, the marker of strict key exchange included.
@@ -76,7 +93,10 @@ fn an_offer_that_is_tampered_with_breaks_the_signature() {
 #[test]
 fn a_second_kexinit_during_the_exchange() {
     let again = kexinit(KEX, "ssh-ed25519", AES, "none");
-    violates(before(Moment::KexReply, again), Violation::UnexpectedMessage(message::KEXINIT));
+    violates(
+        before(Moment::KexReply, again),
+        Violation::UnexpectedMessage(message::KEXINIT),
+    );
 }
 
 /// Line 7.
@@ -97,15 +117,33 @@ fn a_kexinit_with_too_many_names() {
 #[test]
 fn a_kexinit_larger_than_its_packet_may_be() {
     let names = vec!["aaaaaaaaa"; 10_000].join(",");
-    let seen = Case::new(instead(Moment::KexInit, kexinit(&names, "ssh-ed25519", AES, "none"))).run();
-    assert!(matches!(seen.error, Some(Error::Violation(Violation::PacketLength(_)))), "{:?}", seen.error);
+    let seen = Case::new(instead(
+        Moment::KexInit,
+        kexinit(&names, "ssh-ed25519", AES, "none"),
+    ))
+    .run();
+    assert!(
+        matches!(seen.error, Some(Error::Violation(Violation::PacketLength(_)))),
+        "{:?}",
+        seen.error
+    );
 }
 
 /// Line 7.
 #[test]
 fn names_that_are_none() {
-    for bad in ["curve25519-sha256,,a", ",", "a\0b", "käse", "a b", "curve25519-sha256,"] {
-        violates(instead(Moment::KexInit, kexinit(bad, "ssh-ed25519", AES, "none")), Violation::NameList);
+    for bad in [
+        "curve25519-sha256,,a",
+        ",",
+        "a\0b",
+        "käse",
+        "a b",
+        "curve25519-sha256,",
+    ] {
+        violates(
+            instead(Moment::KexInit, kexinit(bad, "ssh-ed25519", AES, "none")),
+            Violation::NameList,
+        );
     }
 }
 
@@ -116,12 +154,27 @@ fn lists_without_overlap() {
         fails(Case::new(instead(Moment::KexInit, kexinit)), expected);
     };
     let old = "diffie-hellman-group1-sha1";
-    check(kexinit(old, "ssh-ed25519", AES, "none"), Incompatible::Kex(old.to_owned()));
-    check(kexinit("", "", "", "none"), Incompatible::Kex(String::new()));
-    check(kexinit(KEX, "ssh-dss", AES, "none"), Incompatible::HostKey("ssh-dss".to_owned()));
-    check(kexinit(KEX, "ssh-ed25519", "3des-cbc", "none"), Incompatible::Cipher("3des-cbc".to_owned()));
+    check(
+        kexinit(old, "ssh-ed25519", AES, "none"),
+        Incompatible::Kex(old.to_owned()),
+    );
+    check(
+        kexinit("", "", "", "none"),
+        Incompatible::Kex("nothing".to_owned()),
+    );
+    check(
+        kexinit(KEX, "ssh-dss", AES, "none"),
+        Incompatible::HostKey("ssh-dss".to_owned()),
+    );
+    check(
+        kexinit(KEX, "ssh-ed25519", "3des-cbc", "none"),
+        Incompatible::Cipher("3des-cbc".to_owned()),
+    );
     let zlib = "zlib,zlib@openssh.com";
-    check(kexinit(KEX, "ssh-ed25519", AES, zlib), Incompatible::Compression(zlib.to_owned()));
+    check(
+        kexinit(KEX, "ssh-ed25519", AES, zlib),
+        Incompatible::Compression(zlib.to_owned()),
+    );
 }
 
 /// Line 16.
@@ -135,7 +188,10 @@ fn compression_is_not_offered() {
 #[test]
 fn a_kexinit_that_was_exchanged_breaks_the_signature() {
     let twice = format!("{KEX},{KEX}");
-    let plan = instead(Moment::KexInit, kexinit(&twice, "ssh-ed25519,ssh-ed25519", AES, "none"));
+    let plan = instead(
+        Moment::KexInit,
+        kexinit(&twice, "ssh-ed25519,ssh-ed25519", AES, "none"),
+    );
     fails(Case::new(plan).kex("curve25519-sha256"), Violation::Signature);
 }
 
@@ -155,14 +211,27 @@ fn a_kexinit_that_is_cut_or_too_long() {
 fn a_server_that_guesses() {
     let announce = Act::Patch { from_end: 4, mask: 1 };
     let seen = Case::new(Plan::new().with(Point::Before(Moment::KexInit, 1), announce)).run();
-    assert!(matches!(seen.error, None | Some(Error::Violation(Violation::Signature))), "{:?}", seen.error);
+    assert!(
+        matches!(seen.error, None | Some(Error::Violation(Violation::Signature))),
+        "{:?}",
+        seen.error
+    );
     assert!(seen.stdout.is_empty());
 }
 
 /// Line 9.
 #[test]
 fn messages_between_kexinit_and_newkeys() {
-    for number in [message::SERVICE_ACCEPT, message::EXT_INFO, message::USERAUTH_SUCCESS, 80, 94, 32, 33, 49] {
+    for number in [
+        message::SERVICE_ACCEPT,
+        message::EXT_INFO,
+        message::USERAUTH_SUCCESS,
+        80,
+        94,
+        32,
+        33,
+        49,
+    ] {
         let plan = before(Moment::KexReply, vec![number, 0, 0, 0, 0]);
         violates(plan, Violation::UnexpectedMessage(number));
     }
@@ -171,7 +240,10 @@ fn messages_between_kexinit_and_newkeys() {
 /// Line 9.
 #[test]
 fn two_replies() {
-    let plan = Plan::new().with(Point::After(Moment::KexReply, 1), Act::Packet(Bytes::from_static(&[31, 0, 0])));
+    let plan = Plan::new().with(
+        Point::After(Moment::KexReply, 1),
+        Act::Packet(Bytes::from_static(&[31, 0, 0])),
+    );
     violates(plan, Violation::UnexpectedMessage(message::KEX_ECDH_REPLY));
 }
 
@@ -180,8 +252,17 @@ fn two_replies() {
 fn newkeys_before_the_reply_twice_and_with_something_in_it() {
     let newkeys = Violation::UnexpectedMessage(message::NEWKEYS);
     violates(before(Moment::KexReply, &b"\x15"[..]), newkeys);
-    violates(Plan::new().with(Point::After(Moment::ExtInfo, 1), Act::Packet(Bytes::from_static(b"\x15"))), newkeys);
-    violates(instead(Moment::NewKeys, Bytes::from_static(b"\x15x")), Violation::TrailingBytes);
+    violates(
+        Plan::new().with(
+            Point::After(Moment::ExtInfo, 1),
+            Act::Packet(Bytes::from_static(b"\x15")),
+        ),
+        newkeys,
+    );
+    violates(
+        instead(Moment::NewKeys, Bytes::from_static(b"\x15x")),
+        Violation::TrailingBytes,
+    );
 }
 
 /// Line 9: no NEWKEYS at all, so that what follows is not what its cipher makes of it.
@@ -213,7 +294,10 @@ fn everything_that_is_offered_works() {
         case.run().assert_worked();
     }
     let ecdsa = HostKey::generate_ecdsa_nistp256().unwrap();
-    Case::good().server(|server| server.host_keys = [ecdsa].into()).run().assert_worked();
+    Case::good()
+        .server(|server| server.host_keys = [ecdsa].into())
+        .run()
+        .assert_worked();
 }
 
 /// A reply with this host key and public value; the signature is noise.
@@ -221,7 +305,14 @@ fn reply(host_key: &[u8], public: &[u8]) -> Plan {
     let signature = payload(|w| drop_ref(w.string("ssh-ed25519").string([7; 64])));
     instead(
         Moment::KexReply,
-        payload(|w| drop_ref(w.byte(message::KEX_ECDH_REPLY).string(host_key).string(public).string(&signature))),
+        payload(|w| {
+            drop_ref(
+                w.byte(message::KEX_ECDH_REPLY)
+                    .string(host_key)
+                    .string(public)
+                    .string(&signature),
+            )
+        }),
     )
 }
 
@@ -232,7 +323,8 @@ fn blob(write: impl FnOnce(&mut Writer<'_>)) -> Bytes {
 /// Line 11.
 #[test]
 fn host_keys_that_can_not_be_used() {
-    let check = |blob: Bytes, error: KeyBlobError| violates(reply(&blob, &[9; 32]), Violation::HostKey(error));
+    let check =
+        |blob: Bytes, error: KeyBlobError| violates(reply(&blob, &[9; 32]), Violation::HostKey(error));
     for len in [0, 31, 33, 64] {
         let key = blob(|w| drop_ref(w.string("ssh-ed25519").string(vec![1; len])));
         check(key, KeyBlobError::WrongLength);
@@ -244,7 +336,10 @@ fn host_keys_that_can_not_be_used() {
     check(rsa(&[0x7f; 64], &[0xff; 256]), KeyBlobError::RsaExponent);
     check(rsa(&[2], &[0xff; 256]), KeyBlobError::RsaExponent);
     check(rsa(&[1], &[0xff; 256]), KeyBlobError::RsaExponent);
-    check(blob(|w| drop_ref(w.string("ssh-dss").string("x"))), KeyBlobError::UnknownType);
+    check(
+        blob(|w| drop_ref(w.string("ssh-dss").string("x"))),
+        KeyBlobError::UnknownType,
+    );
     check(Bytes::new(), KeyBlobError::Malformed);
 }
 
@@ -258,8 +353,14 @@ fn a_host_key_of_another_type_than_agreed() {
 /// Line 11. The name of the algorithm stands 68 bytes from the end, behind it 64 bytes of signature.
 #[test]
 fn a_signature_by_another_algorithm_than_agreed() {
-    let rename = Act::Patch { from_end: 68, mask: 1 };
-    violates(Plan::new().with(Point::Before(Moment::KexReply, 1), rename), Violation::SignatureAlgorithm);
+    let rename = Act::Patch {
+        from_end: 68,
+        mask: 1,
+    };
+    violates(
+        Plan::new().with(Point::Before(Moment::KexReply, 1), rename),
+        Violation::SignatureAlgorithm,
+    );
 }
 
 /// Lines 11 and 12: no key is asked about before it is proven.
@@ -271,7 +372,12 @@ fn a_wrong_signature() {
             Case::new(Plan::new().with(Point::Before(Moment::KexReply, 1), forge)),
             Violation::Signature,
         );
-        assert!(!seen.events.iter().any(|event| matches!(event, Event::HostKey { .. })));
+        assert!(
+            !seen
+                .events
+                .iter()
+                .any(|event| matches!(event, Event::HostKey { .. }))
+        );
     }
 }
 
@@ -283,7 +389,11 @@ fn public_values_that_can_not_be() {
         let case = Case::new(reply(host.public().blob(), public)).kex("curve25519-sha256");
         fails(case, Violation::KexValue);
     }
-    for kex in ["mlkem768x25519-sha256", "sntrup761x25519-sha512", "ecdh-sha2-nistp256"] {
+    for kex in [
+        "mlkem768x25519-sha256",
+        "sntrup761x25519-sha512",
+        "ecdh-sha2-nistp256",
+    ] {
         let case = Case::new(reply(host.public().blob(), &[4; 65])).kex(kex);
         fails(case, Violation::KexValue);
     }
@@ -295,8 +405,17 @@ fn a_host_key_that_is_not_accepted() {
     let mut case = Case::good();
     case.trust = false;
     let seen = fails(case, Error::HostKeyRejected);
-    assert!(!seen.events.iter().any(|event| matches!(event, Event::Sign { .. })));
-    assert!(seen.server_events.iter().all(|event| !matches!(event, mux_ssh::server::Event::Exec { .. })));
+    assert!(
+        !seen
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::Sign { .. }))
+    );
+    assert!(
+        seen.server_events
+            .iter()
+            .all(|event| !matches!(event, mux_ssh::server::Event::Exec { .. }))
+    );
     assert!(!seen.logged_in());
 }
 
@@ -338,7 +457,9 @@ fn a_right_guess_saves_a_round_trip() {
         let seen = remembered(ident, rule, FIRST_KEX).run();
         seen.assert_worked();
         assert_eq!(seen.rounds_to_output, Some(rounds), "{ident}, remembered");
-        let seen = remembered(ident, rule, FIRST_KEX).client(|client| client.memory = None).run();
+        let seen = remembered(ident, rule, FIRST_KEX)
+            .client(|client| client.memory = None)
+            .run();
         seen.assert_worked();
         assert_eq!(seen.rounds_to_output, Some(rounds + 1), "{ident}, first contact");
     }
@@ -367,16 +488,27 @@ fn a_wrong_guess_is_dropped_or_ends_in_one_new_connection() {
 /// A guess on a server that follows another rule than its kind ends in one new connection, not in a hang.
 #[test]
 fn a_guess_under_the_wrong_rule() {
-    let case = remembered("SSH-2.0-OpenSSH_9.2", GuessRule::Ignored, "sntrup761x25519-sha512");
+    let case = remembered(
+        "SSH-2.0-OpenSSH_9.2",
+        GuessRule::Ignored,
+        "sntrup761x25519-sha512",
+    );
     fails(case, Error::GuessRejected);
 }
 
 #[test]
 fn a_key_of_the_wrong_owner_in_the_reply() {
     let other = Seed::generate().unwrap().host_key().unwrap();
-    let seen = Case::new(reply(other.public().blob(), &[9; 32])).kex("curve25519-sha256").run();
+    let seen = Case::new(reply(other.public().blob(), &[9; 32]))
+        .kex("curve25519-sha256")
+        .run();
     assert_eq!(seen.error, Some(Violation::Signature.into()));
-    assert!(!seen.events.iter().any(|event| matches!(event, Event::HostKey { .. })));
+    assert!(
+        !seen
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::HostKey { .. }))
+    );
 }
 
 #[test]

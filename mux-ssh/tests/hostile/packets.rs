@@ -8,11 +8,16 @@ use mux_ssh::{Error, Incompatible, Violation};
 
 use crate::harness::{Case, Reply, drop_ref, fails, payload, plain_packet, violates, works};
 
-const CIPHERS: [&str; 3] =
-    ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com"];
+const CIPHERS: [&str; 3] = [
+    "aes128-gcm@openssh.com",
+    "aes256-gcm@openssh.com",
+    "chacha20-poly1305@openssh.com",
+];
 
 fn raw_before(moment: Moment, bytes: Bytes) -> Plan {
-    Plan::new().with(Point::Before(moment, 1), Act::Raw(bytes)).with(Point::Before(moment, 1), Act::Stall)
+    Plan::new()
+        .with(Point::Before(moment, 1), Act::Raw(bytes))
+        .with(Point::Before(moment, 1), Act::Stall)
 }
 
 fn ident(line: &[u8]) -> Plan {
@@ -21,7 +26,10 @@ fn ident(line: &[u8]) -> Plan {
 
 #[test]
 fn identification_that_never_ends() {
-    violates(ident(&[b"SSH-2.0-".as_slice(), &[b'a'; 400]].concat()), Violation::IdentTooLong);
+    violates(
+        ident(&[b"SSH-2.0-".as_slice(), &[b'a'; 400]].concat()),
+        Violation::IdentTooLong,
+    );
 }
 
 #[test]
@@ -31,7 +39,10 @@ fn identification_with_a_zero_byte() {
 
 #[test]
 fn identification_of_protocol_1() {
-    fails(Case::new(ident(b"SSH-1.5-old\r\n")), Incompatible::ProtocolVersion);
+    fails(
+        Case::new(ident(b"SSH-1.5-old\r\n")),
+        Incompatible::ProtocolVersion,
+    );
 }
 
 #[test]
@@ -50,9 +61,25 @@ fn text_before_the_identification_is_passed_over() {
 /// Line 3 of the list of cases, before there are keys.
 #[test]
 fn plain_packet_lengths_that_can_not_be() {
-    for length in [0, 1, 2, 3, 4, 5, 7, 13, MAX_PLAIN_PACKET as u32 + 1, 256 * 1024, 0x7fff_ffff, u32::MAX] {
+    for length in [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        7,
+        13,
+        MAX_PLAIN_PACKET as u32 + 1,
+        256 * 1024,
+        0x7fff_ffff,
+        u32::MAX,
+    ] {
         let packet = plain_packet(length, 4, &[0; 16]);
-        violates(raw_before(Moment::KexInit, packet), Violation::PacketLength(length));
+        violates(
+            raw_before(Moment::KexInit, packet),
+            Violation::PacketLength(length),
+        );
     }
 }
 
@@ -61,7 +88,10 @@ fn plain_packet_lengths_that_can_not_be() {
 fn encrypted_packet_lengths_that_can_not_be() {
     for cipher in &CIPHERS[..2] {
         for length in [0, 1, 5, 17, MAX_PACKET as u32 + 1, u32::MAX] {
-            let plan = raw_before(Moment::ServiceAccept, Bytes::copy_from_slice(&length.to_be_bytes()));
+            let plan = raw_before(
+                Moment::ServiceAccept,
+                Bytes::copy_from_slice(&length.to_be_bytes()),
+            );
             let case = Case::new(plan).client(|client| client.algorithms.set_ciphers(cipher).unwrap());
             fails(case, Violation::PacketLength(length));
         }
@@ -75,8 +105,16 @@ fn noise_where_an_encrypted_length_should_be() {
     let plan = raw_before(Moment::ServiceAccept, Bytes::from_static(&[0x55; 64]));
     let case = Case::new(plan).client(|client| client.algorithms.set_ciphers(CIPHERS[2]).unwrap());
     let seen = case.run();
-    assert!(matches!(seen.error, Some(Error::Violation(Violation::PacketLength(_) | Violation::Tag)) | None));
-    assert!(!seen.events.iter().any(|event| matches!(event, mux_ssh::client::Event::Authenticated { .. })));
+    assert!(matches!(
+        seen.error,
+        Some(Error::Violation(Violation::PacketLength(_) | Violation::Tag)) | None
+    ));
+    assert!(
+        !seen
+            .events
+            .iter()
+            .any(|event| matches!(event, mux_ssh::client::Event::Authenticated { .. }))
+    );
 }
 
 /// Line 4.
@@ -84,19 +122,29 @@ fn noise_where_an_encrypted_length_should_be() {
 fn padding_that_can_not_be() {
     for padding in [0, 1, 3, 12, 255] {
         let packet = plain_packet(12, padding, &[0; 11]);
-        violates(raw_before(Moment::KexInit, packet), Violation::PaddingLength(padding));
+        violates(
+            raw_before(Moment::KexInit, packet),
+            Violation::PaddingLength(padding),
+        );
     }
 }
 
 /// Line 4: the padding leaves no payload.
 #[test]
 fn packets_without_a_payload() {
-    violates(raw_before(Moment::KexInit, plain_packet(12, 11, &[0; 11])), Violation::PaddingLength(11));
+    violates(
+        raw_before(Moment::KexInit, plain_packet(12, 11, &[0; 11])),
+        Violation::PaddingLength(11),
+    );
     for cipher in CIPHERS {
         let empty = Plan::new().with(Point::Before(Moment::ServiceAccept, 1), Act::Packet(Bytes::new()));
         let case = Case::new(empty).client(|client| client.algorithms.set_ciphers(cipher).unwrap());
         let seen = case.run();
-        assert!(matches!(seen.error, Some(Error::Violation(Violation::PaddingLength(_)))), "{:?}", seen.error);
+        assert!(
+            matches!(seen.error, Some(Error::Violation(Violation::PaddingLength(_)))),
+            "{:?}",
+            seen.error
+        );
     }
 }
 
@@ -126,10 +174,16 @@ fn one_flipped_bit_in_the_length_is_noticed() {
                 .kex("curve25519-sha256")
                 .client(|client| client.algorithms.set_ciphers(cipher).unwrap());
             let seen = case.run();
-            let noticed =
-                matches!(seen.error, Some(Error::Violation(Violation::PacketLength(_) | Violation::Tag)));
+            let noticed = matches!(
+                seen.error,
+                Some(Error::Violation(Violation::PacketLength(_) | Violation::Tag))
+            );
             // A longer packet is waited for until the login's time is up.
-            assert!(noticed || seen.error.is_none(), "{cipher} {bit}: {:?}", seen.error);
+            assert!(
+                noticed || seen.error.is_none(),
+                "{cipher} {bit}: {:?}",
+                seen.error
+            );
             assert!(seen.stdout.is_empty(), "{cipher} {bit}");
         }
     }
@@ -175,7 +229,13 @@ fn half_closed_in_the_middle_of_a_command() {
 
 #[test]
 fn nothing_at_all() {
-    for moment in [Moment::Ident, Moment::KexInit, Moment::KexReply, Moment::NewKeys, Moment::ServiceAccept] {
+    for moment in [
+        Moment::Ident,
+        Moment::KexInit,
+        Moment::KexReply,
+        Moment::NewKeys,
+        Moment::ServiceAccept,
+    ] {
         let seen = Case::new(Plan::new().with(Point::Before(moment, 1), Act::Stall)).run();
         assert_eq!(seen.error, None, "the login's time is its owner's business");
         assert!(seen.stdout.is_empty());
@@ -185,15 +245,31 @@ fn nothing_at_all() {
 /// Messages without meaning are answered up to a point.
 #[test]
 fn unknown_messages_without_end() {
-    let flood = Act::Flood { payload: Bytes::from_static(&[192]), times: 100_000 };
-    violates(Plan::new().with(Point::After(Moment::AuthSuccess, 1), flood), Violation::UnknownMessageFlood);
+    let flood = Act::Flood {
+        payload: Bytes::from_static(&[192]),
+        times: 100_000,
+    };
+    violates(
+        Plan::new().with(Point::After(Moment::AuthSuccess, 1), flood),
+        Violation::UnknownMessageFlood,
+    );
 }
 
 #[test]
 fn ignore_and_debug_at_any_rate_after_the_login() {
-    let debug = payload(|w| drop_ref(w.byte(message::DEBUG).boolean(true).string(b"\x1b[31mhi\xff").string("")));
+    let debug = payload(|w| {
+        drop_ref(
+            w.byte(message::DEBUG)
+                .boolean(true)
+                .string(b"\x1b[31mhi\xff")
+                .string(""),
+        )
+    });
     for payload in [Bytes::from_static(b"\x02\0\0\0\x01x"), debug] {
-        let flood = Act::Flood { payload, times: 100_000 };
+        let flood = Act::Flood {
+            payload,
+            times: 100_000,
+        };
         works(Plan::new().with(Point::After(Moment::AuthSuccess, 1), flood));
     }
 }
@@ -204,6 +280,12 @@ fn a_goodbye_is_told_with_its_reason_and_without_its_excess() {
     let goodbye = payload(|w| drop_ref(w.byte(message::DISCONNECT).uint32(12).string(&words).string("")));
     let plan = Plan::new().with(Point::Before(Moment::Output, 1), Act::Packet(goodbye));
     let seen = Case::new(plan).run();
-    let Some(Error::Disconnected { code: 12, description }) = seen.error else { panic!("{:?}", seen.error) };
+    let Some(Error::Disconnected {
+        code: 12,
+        description,
+    }) = seen.error
+    else {
+        panic!("{:?}", seen.error)
+    };
     assert_eq!(description.len(), 1024);
 }

@@ -13,13 +13,19 @@ use crate::harness::{Case, Reply};
 
 /// New keys after this many bytes, in either direction.
 fn every(bytes: u64) -> RekeyLimits {
-    RekeyLimits { bytes, ..RekeyLimits::default() }
+    RekeyLimits {
+        bytes,
+        ..RekeyLimits::default()
+    }
 }
 
 fn bulk(server: RekeyLimits, client: RekeyLimits) {
     let len = 600_000;
     let case = Case::good().reply(Reply::Bulk(len)).kex("curve25519-sha256");
-    let seen = case.server(|config| config.rekey = server).client(|config| config.rekey = client).run();
+    let seen = case
+        .server(|config| config.rekey = server)
+        .client(|config| config.rekey = client)
+        .run();
     assert_eq!((seen.error, seen.server_error), (None, None));
     assert_eq!(seen.stdout.len() as u64, len);
 }
@@ -83,14 +89,19 @@ fn input_is_held_back_during_a_key_exchange() {
     while left > 0 {
         let len = pair.client.stdin_room(pair.channel).min(left);
         assert!(len > 0);
-        pair.client.write_stdin(pair.channel, vec![b'x'; len].into()).unwrap();
+        pair.client
+            .write_stdin(pair.channel, vec![b'x'; len].into())
+            .unwrap();
         left -= len;
         pair.settle();
     }
     pair.client.finish_stdin(pair.channel);
     pair.settle();
     pair.check_invariants();
-    assert_eq!((pair.seen.error.clone(), pair.seen.server_error.clone()), (None, None));
+    assert_eq!(
+        (pair.seen.error.clone(), pair.seen.server_error.clone()),
+        (None, None)
+    );
     assert_eq!(pair.seen.stdout.len(), 500_000);
 }
 
@@ -122,7 +133,12 @@ fn during_rekey(plan: Plan) -> Option<Error> {
 /// Line 15, from the other side.
 #[test]
 fn packets_of_services_between_kexinit_and_newkeys_of_a_rekey() {
-    for number in [message::SERVICE_ACCEPT, message::EXT_INFO, message::GLOBAL_REQUEST, message::CHANNEL_DATA] {
+    for number in [
+        message::SERVICE_ACCEPT,
+        message::EXT_INFO,
+        message::GLOBAL_REQUEST,
+        message::CHANNEL_DATA,
+    ] {
         let packet = Act::Packet(vec![number, 0, 0, 0, 0].into());
         let error = during_rekey(Plan::new().with(Point::After(Moment::KexInit, 2), packet));
         assert_eq!(error, Some(Violation::UnexpectedMessage(number).into()));
