@@ -10,7 +10,7 @@ use mux_ssh::transport::{GuessRule, HostKey, ServerMemory};
 use mux_ssh::wire::Writer;
 use mux_ssh::{Error, Incompatible, Violation};
 
-use crate::harness::{Case, drop_ref, fails, payload, violates, works};
+use crate::harness::{Case, drop_ref, fails, payload, violates};
 
 fn before(moment: Moment, payload: impl Into<Bytes>) -> Plan {
     Plan::new().with(Point::Before(moment, 1), Act::Packet(payload.into()))
@@ -509,9 +509,4 @@ fn a_key_of_the_wrong_owner_in_the_reply() {
             .iter()
             .any(|event| matches!(event, Event::HostKey { .. }))
     );
-}
-
-#[test]
-fn banners_do_not_disturb_the_exchange() {
-    works(Plan::new());
 }
