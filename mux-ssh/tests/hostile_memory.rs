@@ -50,20 +50,28 @@ fn lengths_that_are_declared_and_not_sent() {
     let plan = Plan::new()
         .with(Point::After(Moment::ChannelSuccess, 1), Act::Raw(declared))
         .with(Point::After(Moment::ChannelSuccess, 1), Act::Stall);
-    check_waiting(50, || Case::new(plan.clone()).kex("curve25519-sha256").reply(Reply::Nothing));
+    check_waiting(50, || {
+        Case::new(plan.clone())
+            .kex("curve25519-sha256")
+            .reply(Reply::Nothing)
+    });
 }
 
 fn check_waiting(count: usize, case: impl Fn() -> Case) {
     let clients: Vec<Client> = (0..count).map(|_| settled(case()).client).collect();
     let held = held_by(clients) / count;
-    assert!(held <= 8 * KIB, "{held} bytes held by a client that waits for a packet");
+    assert!(
+        held <= 8 * KIB,
+        "{held} bytes held by a client that waits for a packet"
+    );
 }
 
 /// What `ssh.md` of this project aims at for 10,000 connections.
 fn an_idle_connection_is_small() {
     let count = 50;
-    let clients: Vec<Client> =
-        (0..count).map(|_| settled(Case::good().client(|config| config.spare = true)).client).collect();
+    let clients: Vec<Client> = (0..count)
+        .map(|_| settled(Case::good().client(|config| config.spare = true)).client)
+        .collect();
     assert!(clients.iter().all(Client::is_idle));
     let held = held_by(clients) / count;
     assert!(held <= 8 * KIB, "{held} bytes held by an idle connection");
@@ -72,10 +80,21 @@ fn an_idle_connection_is_small() {
 /// What a server can ask for at any rate.
 fn floods() -> Vec<Bytes> {
     let open = payload(|w| {
-        w.byte(message::CHANNEL_OPEN).string("x11").uint32(9).uint32(1 << 20).uint32(1 << 15);
+        w.byte(message::CHANNEL_OPEN)
+            .string("x11")
+            .uint32(9)
+            .uint32(1 << 20)
+            .uint32(1 << 15);
     });
     let global = payload(|w| drop_ref(w.byte(message::GLOBAL_REQUEST).string("x").boolean(true)));
-    let channel = payload(|w| drop_ref(w.byte(message::CHANNEL_REQUEST).uint32(0).string("x").boolean(true)));
+    let channel = payload(|w| {
+        drop_ref(
+            w.byte(message::CHANNEL_REQUEST)
+                .uint32(0)
+                .string("x")
+                .boolean(true),
+        )
+    });
     let empty = payload(|w| drop_ref(w.byte(message::CHANNEL_DATA).uint32(0).string("")));
     vec![open, global, channel, empty]
 }
@@ -104,7 +123,10 @@ fn answers_that_nobody_reads(flood: &Bytes) {
         }
     }
     let grown = ALLOCATOR.allocated().saturating_sub(before);
-    assert!(grown <= 1024 * KIB, "{grown} bytes after {offered} bytes of a flood that is never answered");
+    assert!(
+        grown <= 1024 * KIB,
+        "{grown} bytes after {offered} bytes of a flood that is never answered"
+    );
 }
 
 /// Line 28: output and events that the owner does not take.
@@ -129,7 +151,10 @@ fn events_that_nobody_takes() {
             break;
         }
     }
-    assert!(!pair.client.wants_input(), "the client reads on while its owner takes nothing");
+    assert!(
+        !pair.client.wants_input(),
+        "the client reads on while its owner takes nothing"
+    );
     drop(input);
     let grown = ALLOCATOR.allocated().saturating_sub(before);
     assert!(grown <= 1024 * KIB, "{grown} bytes of events that nobody takes");

@@ -20,6 +20,8 @@ const MAX_LEFT: usize = 256 * 1024 + 64;
 
 /// The user's key.
 pub(crate) static USER: LazyLock<PrivateKey> = LazyLock::new(|| private_key(&Seed::generate().unwrap()));
+/// A key that opens no door; in a case with several identities, all but the last are this one.
+pub(crate) static OTHER: LazyLock<PrivateKey> = LazyLock::new(|| private_key(&Seed::generate().unwrap()));
 /// The host's.
 pub(crate) static HOST: LazyLock<Seed> = LazyLock::new(|| Seed::generate().unwrap());
 
@@ -47,9 +49,13 @@ pub(crate) struct Case {
     pub(crate) stdin: Stdin,
     /// Whether the client's owner accepts the host key.
     pub(crate) trust: bool,
+    /// Whether the client's owner answers questions by itself; if not, [`Pair::answer`] does.
+    pub(crate) prompt: bool,
+    /// What the owner answers instead of a signature: one from another connection.
+    pub(crate) replayed: Option<Bytes>,
     /// Whether the client's owner takes output.
     pub(crate) consume: bool,
-    /// Bytes that arrive at the client at a time.
+    /// Bytes that arrive at a time, on either side.
     pub(crate) chunk: usize,
     /// The connection ends for the client after this many bytes.
     pub(crate) cut: Option<usize>,
@@ -68,6 +74,8 @@ pub(crate) struct Seen {
     pub(crate) rounds_to_output: Option<usize>,
     pub(crate) bytes_to_client: usize,
     pub(crate) client_says: Vec<u8>,
+    /// The last signature that was made.
+    pub(crate) signature: Option<Bytes>,
 }
 
 /// A case that runs.
@@ -81,6 +89,8 @@ pub(crate) struct Pair {
     to_client: BytesMut,
     to_server: BytesMut,
     unread: BytesMut,
+    /// Questions that were not answered.
+    questions: Vec<Event>,
     bulk: Option<(SessionId, u64)>,
     client_gone: bool,
     server_gone: bool,
@@ -106,6 +116,8 @@ impl Case {
             reply: Reply::Hello,
             stdin: Stdin::Closed,
             trust: true,
+            prompt: true,
+            replayed: None,
             consume: true,
             chunk: usize::MAX,
             cut: None,
@@ -165,6 +177,7 @@ impl Case {
             to_client: BytesMut::new(),
             to_server: BytesMut::new(),
             unread: BytesMut::new(),
+            questions: Vec::new(),
             bulk: None,
             client_gone: false,
             server_gone: false,
@@ -238,14 +251,52 @@ impl Pair {
         );
     }
 
+    /// Answers the questions that wait; whether there were any.
+    pub(crate) fn answer(&mut self) -> bool {
+        let questions = std::mem::take(&mut self.questions);
+        for question in &questions {
+            match question {
+                Event::HostKey { id, .. } => self.client.answer_host_key(*id, self.case.trust),
+                Event::Sign {
+                    id,
+                    algorithm,
+                    data,
+                    binding,
+                    identity,
+                } => {
+                    let signed_for = payload(|w| drop_ref(w.string(&binding.session_id)));
+                    assert!(data.starts_with(&signed_for), "a signature is for this session");
+                    let key = if *identity + 1 < self.case.client.identities.len() {
+                        &OTHER
+                    } else {
+                        &USER
+                    };
+                    let signature = self
+                        .case
+                        .replayed
+                        .clone()
+                        .or_else(|| key.sign(*algorithm, data).ok());
+                    self.seen.signature.clone_from(&signature);
+                    self.client.answer_signature(*id, signature);
+                }
+                _ => {}
+            }
+        }
+        !questions.is_empty()
+    }
+
     fn client_to_server(&mut self) -> bool {
         let out = transmit(&mut self.client, self.now);
         self.seen.client_says.extend_from_slice(&out);
         let mut moved = !out.is_empty();
         if !self.server_gone {
-            self.to_server.extend_from_slice(&out);
-            let fed = feed(&mut self.server, self.now, &mut self.to_server);
-            self.seen.server_error = self.seen.server_error.take().or(fed.err());
+            let mut left = out;
+            while !left.is_empty() {
+                let chunk = left.split_to(self.case.chunk.min(left.len()));
+                self.to_server.extend_from_slice(&chunk);
+                self.feed_server();
+            }
+            self.feed_server();
             moved |= self.handle_server_events();
         }
         if self.client.poll_close().is_some() && !self.client_gone {
@@ -254,6 +305,11 @@ impl Pair {
             moved = true;
         }
         moved
+    }
+
+    fn feed_server(&mut self) {
+        let fed = feed(&mut self.server, self.now, &mut self.to_server);
+        self.seen.server_error = self.seen.server_error.take().or(fed.err());
     }
 
     fn server_to_client(&mut self) -> bool {
@@ -307,20 +363,11 @@ impl Pair {
         while let Some(event) = self.client.poll_event() {
             any = true;
             match event {
-                Event::HostKey { id, .. } => self.client.answer_host_key(id, self.case.trust),
-                Event::Sign {
-                    id,
-                    algorithm,
-                    ref data,
-                    ref binding,
-                    ..
-                } => {
-                    let signed_for = [&[0, 0, 0, 32][..], &binding.session_id].concat();
-                    assert!(
-                        binding.session_id.len() != 32 || data.starts_with(&signed_for),
-                        "a signature is for this session"
-                    );
-                    self.client.answer_signature(id, USER.sign(algorithm, data).ok());
+                Event::HostKey { .. } | Event::Sign { .. } => {
+                    self.questions.push(event.clone());
+                    if self.case.prompt {
+                        self.answer();
+                    }
                 }
                 Event::Output {
                     channel,
