@@ -148,6 +148,9 @@ impl Transport {
             Error::UnexpectedEof
                 | Error::Disconnected { .. }
                 | Error::Violation(Violation::UnexpectedMessage(_))
+                // A server that judged the guess otherwise than its kind does has answered another offer of ours
+                // than the one that we go by. Without the guess, a proof that is really wrong stays wrong.
+                | Error::Violation(Violation::Signature | Violation::KexValue)
         );
         if guessed && symptom && self.peer.ident.is_some() {
             Error::GuessRejected
