@@ -22,6 +22,10 @@ const TARGETS: &[(&str, Target)] = &[
     ("ext_info", ssh::ext_info),
     ("transport", |data| ssh::transport(Instant::now(), data)),
     ("public_key", ssh::public_key),
+    ("ssh_config", ssh::ssh_config),
+    ("known_hosts", ssh::known_hosts),
+    ("key_file", ssh::key_file),
+    ("agent", |data| ssh::agent(Instant::now(), data)),
 ];
 
 static TARGET: OnceLock<Target> = OnceLock::new();
