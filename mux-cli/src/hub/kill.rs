@@ -29,7 +29,7 @@ const KILLER: &str = concat!(
     r#"[ "$3" = "$u" ] && [ "$1" != "$$" ] && echo "$4"; done; "#,
     r#"else ps -A -o pid= -o ppid= -o pgid= | while read -r p q r; do "#,
     r#"[ "$q" = "$u" ] && [ "$p" != "$$" ] && echo "$r"; done; fi; }; "#,
-    r#"for s in TERM KILL; do for p in $(g); do kill -"$s" -- "-$p"; done; "#,
+    r#"for s in TERM KILL; do for p in $(g); do kill -"$s" "-$p"; done; "#,
     r#"[ $s = KILL ] || sleep 0.5 || sleep 1; done' 2>/dev/null"#,
 );
 
