@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mio::net::TcpListener;
-use mux_core::{Driver, Event, Key, Listener, Mailbox, Ready};
+use mux_core::{Driver, Event, Key, Listener, Ready};
 use mux_proto::{Close, Protocol, SendQueue};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -138,10 +138,10 @@ impl Protocol for Delay {
 
 /// Where connections come from, where they go, and how far that is.
 #[derive(Clone, Copy, Debug)]
-struct Route {
-    listen: SocketAddr,
-    to: SocketAddr,
-    rtt: Duration,
+pub(crate) struct Route {
+    pub(crate) listen: SocketAddr,
+    pub(crate) to: SocketAddr,
+    pub(crate) rtt: Duration,
 }
 
 /// One end as the relay knows it: its link, and that of the other end once it exists.
@@ -162,7 +162,7 @@ enum Peer {
 }
 
 #[derive(Debug)]
-struct Relay {
+pub(crate) struct Relay {
     driver: Driver<Delay>,
     routes: Vec<(Key, Route)>,
     ends: HashMap<Key, End>,
@@ -171,6 +171,49 @@ struct Relay {
 }
 
 impl Relay {
+    /// Listens on every route; returns where.
+    pub(crate) fn open(routes: Vec<Route>) -> io::Result<(Self, Vec<SocketAddr>)> {
+        let mut driver = Driver::new()?;
+        let mut listening = Vec::new();
+        let mut at = Vec::new();
+        for route in routes {
+            let listener = TcpListener::bind(route.listen)?;
+            at.push(listener.local_addr()?);
+            listening.push((driver.listen(Listener::Tcp(listener))?, route));
+        }
+        let (ends, due) = (HashMap::new(), HashMap::new());
+        Ok((
+            Self {
+                driver,
+                routes: listening,
+                ends,
+                due,
+                paused: Vec::new(),
+            },
+            at,
+        ))
+    }
+
+    /// Relays until `until` ends or a signal comes that was asked for.
+    pub(crate) fn run(&mut self, mut until: impl Read + Send + 'static) -> Result<(), Box<dyn Error>> {
+        let (sender, mut stop) = self.driver.mailbox();
+        std::thread::spawn(move || {
+            // Whether it ends or fails, whoever started us is gone. A failure to say so finds a relay that is, too.
+            let _ = until.read_to_end(&mut Vec::new());
+            let _ = sender.send(());
+        });
+        loop {
+            let now = self.driver.turn(Some(Duration::ZERO))?;
+            while let Some(event) = self.driver.poll_event() {
+                if !self.handle(now, event)? || stop.take().is_some() {
+                    return Ok(());
+                }
+            }
+            self.resume();
+            self.wait(now)?;
+        }
+    }
+
     fn handle(&mut self, now: Instant, event: Event<Delay>) -> Result<bool, Box<dyn Error>> {
         match event {
             Event::Accepted(listener, stream) => {
@@ -316,46 +359,18 @@ impl Relay {
             }
         }
     }
-
-    fn run(&mut self, stop: &mut Mailbox<()>) -> Result<(), Box<dyn Error>> {
-        loop {
-            let now = self.driver.turn(Some(Duration::ZERO))?;
-            while let Some(event) = self.driver.poll_event() {
-                if !self.handle(now, event)? || stop.take().is_some() {
-                    return Ok(());
-                }
-            }
-            self.resume();
-            self.wait(now)?;
-        }
-    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     raise_descriptor_limit();
-    let mut driver = Driver::new()?;
-    driver.signals(&[signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])?;
-    let mut routes = Vec::new();
-    for route in parse(std::env::args().skip(1))? {
-        let listener = TcpListener::bind(route.listen)?;
-        writeln!(io::stdout(), "ready {}", listener.local_addr()?)?;
-        routes.push((driver.listen(Listener::Tcp(listener))?, route));
+    let (mut relay, listening) = Relay::open(parse(std::env::args().skip(1))?)?;
+    relay
+        .driver
+        .signals(&[signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT])?;
+    for at in listening {
+        writeln!(io::stdout(), "ready {at}")?;
     }
-    let (sender, mut stop) = driver.mailbox();
-    std::thread::spawn(move || {
-        // Whether it ends or fails, whoever started us is gone. A failure to say so finds a relay that is, too.
-        let _ = io::stdin().lock().read_to_end(&mut Vec::new());
-        let _ = sender.send(());
-    });
-    let (ends, due) = (HashMap::new(), HashMap::new());
-    Relay {
-        driver,
-        routes,
-        ends,
-        due,
-        paused: Vec::new(),
-    }
-    .run(&mut stop)
+    relay.run(io::stdin())
 }
 
 fn parse(mut args: impl Iterator<Item = String>) -> Result<Vec<Route>, Box<dyn Error>> {

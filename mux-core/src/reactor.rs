@@ -180,12 +180,7 @@ impl Reactor {
         for key in self.again.drain(..) {
             if let Some(slot) = slot_of(&mut self.slots, key) {
                 slot.again = false;
-                let readiness = Readiness {
-                    readable: true,
-                    writable: true,
-                    ..Readiness::default()
-                };
-                self.ready.push_back(Ready::Io(key, readiness));
+                self.ready.push_back(Ready::Again(key));
             }
         }
         let now = Instant::now();

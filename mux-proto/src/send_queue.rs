@@ -131,3 +131,144 @@ impl SendQueue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    /// A small generator: the same seed gives the same operations on every machine.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: u64) -> usize {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from((self.0 >> 33) % bound).expect("bounds are small")
+        }
+    }
+
+    /// The queue next to what it stands for: bytes in a row.
+    #[derive(Default)]
+    struct Pair {
+        queue: SendQueue,
+        model: VecDeque<u8>,
+        next: u8,
+    }
+
+    impl Pair {
+        fn fresh(&mut self, len: usize) -> Vec<u8> {
+            let data: Vec<u8> = std::iter::successors(Some(self.next), |byte| Some(byte.wrapping_add(1)))
+                .take(len)
+                .collect();
+            self.next = self
+                .next
+                .wrapping_add(u8::try_from(len % 256).expect("below 256"));
+            self.model.extend(&data);
+            data
+        }
+
+        fn push(&mut self, len: usize) {
+            let data = self.fresh(len);
+            self.queue.push(Bytes::from(data));
+        }
+
+        fn put(&mut self, len: usize) {
+            let data = self.fresh(len);
+            self.queue.put_slice(&data);
+        }
+
+        fn encode(&mut self, len: usize) {
+            let data = self.fresh(len);
+            self.queue.tail().extend_from_slice(&data);
+        }
+
+        fn advance(&mut self, len: usize) {
+            let len = len.min(self.model.len());
+            self.queue.advance(len);
+            self.model.drain(..len);
+        }
+
+        fn take(&mut self, max: usize) {
+            let taken = self.queue.take(max);
+            assert!(taken.len() <= max);
+            assert_eq!(
+                taken.is_empty(),
+                max == 0 || self.model.is_empty(),
+                "some of it lies in one piece"
+            );
+            let expected: Vec<u8> = self.model.drain(..taken.len()).collect();
+            assert_eq!(taken, expected);
+        }
+
+        fn check(&self) {
+            assert_eq!(self.queue.len(), self.model.len());
+            assert_eq!(self.queue.is_empty(), self.model.is_empty());
+            assert_eq!(self.queue.has_room(), self.model.len() < LOW_WATER);
+            let mut slices = [IoSlice::new(&[]); 8];
+            let filled = self.queue.chunks_vectored(&mut slices);
+            assert!(
+                slices[..filled].iter().all(|slice| !slice.is_empty()),
+                "no slice is wasted"
+            );
+            let mut shown = Vec::new();
+            slices[..filled]
+                .iter()
+                .for_each(|slice| shown.extend_from_slice(slice));
+            assert!(
+                filled == slices.len() || shown.len() == self.model.len(),
+                "all of it, or all that fits"
+            );
+            assert!(self.model.iter().take(shown.len()).eq(&shown));
+        }
+    }
+
+    #[test]
+    fn behaves_like_bytes_in_a_row() {
+        for seed in 0..60 {
+            let (mut random, mut pair) = (Random(seed), Pair::default());
+            for _ in 0..120 {
+                match random.below(8) {
+                    0 => pair.push(random.below(100)),
+                    1 => pair.push(COPY_BELOW - 1 + random.below(3)),
+                    2 => pair.push(random.below(20_000)),
+                    3 => pair.put(random.below(300)),
+                    4 => pair.encode(random.below(5_000)),
+                    5 => pair.take(random.below(10_000)),
+                    6 => pair.advance(random.below(30_000)),
+                    _ => pair.advance(usize::MAX),
+                }
+                pair.check();
+            }
+        }
+    }
+
+    #[test]
+    fn large_payloads_are_passed_on_and_small_ones_gathered() {
+        let mut queue = SendQueue::new();
+        let large = Bytes::from(vec![1; COPY_BELOW]);
+        queue.put_slice(b"header");
+        queue.push(Bytes::from_static(b"small"));
+        queue.push(large.clone());
+        queue.push(Bytes::from_static(b"trailer"));
+        let mut slices = [IoSlice::new(&[]); 8];
+        assert_eq!(queue.chunks_vectored(&mut slices), 3);
+        assert_eq!(&*slices[0], b"headersmall");
+        assert_eq!(slices[1].as_ptr(), large.as_ptr(), "without a copy");
+        assert_eq!(&*slices[2], b"trailer");
+    }
+
+    #[test]
+    fn an_emptied_queue_uses_its_buffer_again() {
+        let mut queue = SendQueue::new();
+        queue.put_slice(&[0; 1000]);
+        let buffer = queue.tail().as_ptr();
+        queue.advance(400);
+        queue.advance(600);
+        queue.put_slice(&[0; 1000]);
+        assert_eq!(queue.tail().as_ptr(), buffer);
+    }
+}

@@ -8,10 +8,15 @@ pub mod algorithms;
 pub mod client;
 pub mod config;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod keys;
 pub mod known_hosts;
 pub mod message;
 mod pattern;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod transport;
 pub mod wire;
 

@@ -75,6 +75,8 @@ pub mod disconnect {
     pub const KEY_EXCHANGE_FAILED: u32 = 3;
     /// A tag did not match.
     pub const MAC_ERROR: u32 = 5;
+    /// The service asked for is not there.
+    pub const SERVICE_NOT_AVAILABLE: u32 = 7;
     /// The version is not supported.
     pub const PROTOCOL_VERSION_NOT_SUPPORTED: u32 = 8;
     /// The host key could not be trusted.

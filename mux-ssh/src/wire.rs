@@ -269,7 +269,12 @@ mod tests {
     #[test]
     fn mpints_of_rfc_4251_are_written_as_printed_there() {
         let check = |magnitude: &[u8], expected: &[u8]| {
-            assert_eq!(written(|w| drop(w.mpint(magnitude))), expected);
+            assert_eq!(
+                written(|w| {
+                    w.mpint(magnitude);
+                }),
+                expected
+            );
         };
         check(&[], &[0, 0, 0, 0]);
         check(&[0, 0], &[0, 0, 0, 0]);
@@ -327,7 +332,9 @@ mod tests {
     #[test]
     fn name_lists_with_empty_names_blanks_or_foreign_letters_are_refused() {
         for list in [",", "a,", ",a", "a,,b", "a b", "ä", "a\0", "a\n"] {
-            let field = written(|w| drop(w.string(list)));
+            let field = written(|w| {
+                w.string(list);
+            });
             assert_eq!(
                 Reader::new(&field).name_list(),
                 Err(Violation::NameList),

@@ -4,11 +4,13 @@
 //! Drain order: after [`Output::handle`] and after each report of the writer, call [`Output::poll_consumed`] until it is
 //! empty, and [`Output::poll_write`] while the writer has room. It never writes, and never reads a clock.
 
+mod closing;
 mod escape;
 mod groups;
 mod jsonl;
 mod lines;
 mod progress;
+mod renderer;
 mod store;
 mod style;
 mod tally;
@@ -23,19 +25,17 @@ pub use tally::Tally;
 pub(crate) use tally::tally_of;
 pub use write::{Credit, Destination, Extent, Payload, Write};
 
-use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use self::groups::Groups;
-use self::lines::Lines;
 use self::progress::Progress;
-use self::store::{Limits, Overflow, Store};
+use self::renderer::Renderer;
+use self::store::Limits;
 use self::write::Queue;
 use crate::hub::{Event, Level, Outcome, RequestId, Status, StreamKind, Timings};
-use crate::plan::Format;
-use crate::targets::{Target, fold};
+use crate::targets::Target;
 
 /// The output of a run.
 #[derive(Debug)]
@@ -61,84 +61,6 @@ enum End {
     Draining { took: Duration },
     /// The summary is queued.
     Closed,
-}
-
-/// The forms of output.
-#[derive(Debug)]
-enum Renderer {
-    Text(Lines),
-    Grouped {
-        store: Store,
-        as_it_comes: Lines,
-        with_stderr: bool,
-        groups: Option<Groups>,
-    },
-    Jsonl {
-        store: Store,
-        finished: VecDeque<RequestId>,
-    },
-}
-
-impl Renderer {
-    fn new(options: &Options, hosts: &[Target], limits: Limits) -> Self {
-        let store = |overflow| Store::new(hosts.len(), overflow, limits);
-        match options.format {
-            Format::Text => Self::Text(Lines::new(options, hosts)),
-            Format::Grouped { with_stderr } => Self::Grouped {
-                store: store(Overflow::Shared),
-                as_it_comes: Lines::new(options, hosts),
-                with_stderr,
-                groups: None,
-            },
-            Format::Jsonl => Self::Jsonl {
-                store: store(Overflow::Files(options.files.clone())),
-                finished: VecDeque::new(),
-            },
-        }
-    }
-
-    fn push(&mut self, request: RequestId, stream: StreamKind, data: &[u8], queue: &mut Queue) {
-        match self {
-            Self::Text(lines) => lines.push(request, stream, data, queue),
-            Self::Grouped {
-                as_it_comes,
-                with_stderr: false,
-                ..
-            } if stream == StreamKind::Stderr => {
-                as_it_comes.push(request, stream, data, queue);
-            }
-            Self::Grouped { store, .. } | Self::Jsonl { store, .. } => {
-                store.push(request, stream, data, queue)
-            }
-        }
-    }
-
-    fn finish_host(&mut self, request: RequestId) {
-        match self {
-            Self::Text(lines)
-            | Self::Grouped {
-                as_it_comes: lines, ..
-            } => lines.finish(request),
-            Self::Jsonl { finished, .. } => finished.push_back(request),
-        }
-    }
-
-    fn lines(&self) -> Option<&Lines> {
-        match self {
-            Self::Text(lines)
-            | Self::Grouped {
-                as_it_comes: lines, ..
-            } => Some(lines),
-            Self::Jsonl { .. } => None,
-        }
-    }
-
-    fn store(&self) -> Option<&Store> {
-        match self {
-            Self::Text(_) => None,
-            Self::Grouped { store, .. } | Self::Jsonl { store, .. } => Some(store),
-        }
-    }
 }
 
 impl Output {
@@ -205,15 +127,19 @@ impl Output {
         if wanted {
             let host = request.and_then(|request| self.hosts.get(index(request)));
             let name = host.map(|host| format!("{}: ", host.text)).unwrap_or_default();
-            self.say(&format!("mux: {name}{text}\n"));
+            self.complain(&format!("{name}{text}"));
         }
     }
 
-    fn say(&mut self, text: &str) {
-        let text = match self.options.stderr.is_terminal {
+    /// Says something on standard error even where `-q` was asked for: why output is missing, or why the run ends.
+    pub fn complain(&mut self, text: &str) {
+        // One line: a server's words must not be able to look like ours.
+        let text = format!("mux: {}", text.trim_end().replace(['\n', '\r'], " "));
+        let mut text = match self.options.stderr.is_terminal {
             true => escape::neutralise(text.as_bytes()),
-            false => text.to_owned(),
+            false => text,
         };
+        text.push('\n');
         self.queue
             .push_bytes(&Destination::Stderr, Bytes::from(text), None);
     }
@@ -365,73 +291,6 @@ impl Output {
                 .push_bytes(&Destination::Stdout, Bytes::from(line), None);
         }
         streams.iter().for_each(|kind| store.release(request, *kind));
-    }
-
-    /// The summary, and what else must be said.
-    fn close(&mut self, took: Duration) {
-        let (spilled, spilled_bytes) = self.renderer.store().map(Store::spilled).unwrap_or_default();
-        let (cut, cut_bytes) = self.renderer.store().map(Store::cut).unwrap_or_default();
-        if matches!(self.renderer, Renderer::Jsonl { .. }) {
-            let mut summary = jsonl::Counts::new(self.hosts.len(), |status| self.tally.count(status));
-            summary.seconds = (took.as_secs_f64() * 1e3).round() / 1e3;
-            (summary.spilled_bytes, summary.cut_bytes) = (spilled_bytes, cut_bytes);
-            let line = jsonl::line(&jsonl::SummaryObject { summary });
-            self.queue
-                .push_bytes(&Destination::Stdout, Bytes::from(line), None);
-        }
-        if self.options.quiet {
-            return;
-        }
-        self.say_sizes(&spilled, spilled_bytes, &cut, cut_bytes);
-        if self.options.stderr.is_terminal || self.tally.count(Status::Ok) < self.tally.hosts() {
-            let summary = self.tally.summary(&self.hosts, took, self.options.stderr);
-            self.queue
-                .push_bytes(&Destination::Stderr, Bytes::from(summary), None);
-        }
-    }
-
-    fn say_sizes(
-        &mut self,
-        spilled: &HashSet<usize>,
-        spilled_bytes: u64,
-        cut: &HashSet<usize>,
-        cut_bytes: u64,
-    ) {
-        let broken: HashSet<usize> = self
-            .renderer
-            .lines()
-            .into_iter()
-            .flat_map(Lines::broken)
-            .collect();
-        if !broken.is_empty() {
-            let names = self.names(&broken);
-            self.say(&format!(
-                "mux: {names}: lines without an end were broken after {}\n",
-                tally::shown_size(lines::MAX_LINE as u64)
-            ));
-        }
-        if !spilled.is_empty() {
-            let (names, size) = (self.names(spilled), tally::shown_size(spilled_bytes));
-            self.say(&format!(
-                "mux: {names}: large output, {size} of it went through a temporary file\n"
-            ));
-        }
-        if !cut.is_empty() {
-            let (names, size) = (self.names(cut), tally::shown_size(cut_bytes));
-            let limit = tally::shown_size(store::MAX_SPILLED);
-            self.say(&format!(
-                "mux: {names}: the last {size} of output were cut: over {limit} in all\n"
-            ));
-        }
-    }
-
-    fn names(&self, wanted: &HashSet<usize>) -> String {
-        let hosts = self.hosts.iter().enumerate();
-        fold(
-            hosts
-                .filter(|(index, _)| wanted.contains(index))
-                .map(|(_, host)| host),
-        )
     }
 }
 

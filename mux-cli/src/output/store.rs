@@ -78,14 +78,20 @@ pub(super) struct Gathered {
     pub(super) spilled: u64,
     /// Bytes that were dropped.
     pub(super) cut: u64,
-    /// Of everything that was not cut.
-    digest: Digest,
+    /// Of everything that was not cut; none before the first byte, and none where nothing is compared.
+    digest: Option<Digest>,
     pub(super) len: u64,
     pub(super) ends_with_newline: bool,
 }
 
 /// SHA-256 so far: equal outputs are found without having two of them at hand.
 struct Digest(digest::Context);
+
+impl Digest {
+    fn new() -> Self {
+        Self(digest::Context::new(&digest::SHA256))
+    }
+}
 
 impl std::fmt::Debug for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -96,7 +102,7 @@ impl std::fmt::Debug for Digest {
 /// What two hosts must have in common to have written the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fingerprint {
-    digest: Vec<u8>,
+    digest: Option<Vec<u8>>,
     len: u64,
     cut: u64,
 }
@@ -109,7 +115,7 @@ impl Default for Gathered {
             file: None,
             spilled: 0,
             cut: 0,
-            digest: Digest(digest::Context::new(&digest::SHA256)),
+            digest: None,
             len: 0,
             ends_with_newline: false,
         }
@@ -117,15 +123,21 @@ impl Default for Gathered {
 }
 
 impl Gathered {
-    fn take_in(&mut self, data: &[u8]) {
-        self.digest.0.update(data);
+    fn take_in(&mut self, data: &[u8], is_compared: bool) {
+        if is_compared && !data.is_empty() {
+            let Digest(context) = self.digest.get_or_insert_with(Digest::new);
+            context.update(data);
+        }
         self.len += data.len() as u64;
         self.ends_with_newline = data.last().map_or(self.ends_with_newline, |byte| *byte == b'\n');
         self.memory.extend_from_slice(data);
     }
 
     pub(super) fn fingerprint(&self) -> Fingerprint {
-        let digest = self.digest.0.clone().finish().as_ref().to_vec();
+        let digest = self
+            .digest
+            .as_ref()
+            .map(|digest| digest.0.clone().finish().as_ref().to_vec());
         Fingerprint {
             digest,
             len: self.len,
@@ -213,7 +225,7 @@ impl Store {
             stream.cut += data.len() as u64;
             return;
         }
-        stream.take_in(data);
+        stream.take_in(data, matches!(self.overflow, Overflow::Shared));
         self.in_memory = in_memory;
         if too_much {
             self.spill(place, queue);

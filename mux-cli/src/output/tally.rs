@@ -161,7 +161,7 @@ impl Reason {
         let own = outcome.map_or_else(|| "it had not ended".to_owned(), |outcome| words(outcome, status));
         // A server's own words end up here; one line each, and nothing for a terminal to obey.
         let own = neutralise(own.replace('\n', " ").as_bytes());
-        let general = own.replace(&host.text, "%h");
+        let general = replace_name(&own, &host.text);
         let general = if host.text == host.host {
             general
         } else {

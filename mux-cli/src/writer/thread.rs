@@ -95,6 +95,12 @@ impl<R: Reports> Thread<R> {
     }
 
     fn fail(&mut self, to: Destination, fault: Fault, written: u64) {
+        if to == Destination::Stdout {
+            // The run is about to end, perhaps without another word: nothing of ours stays on the terminal.
+            self.hide_progress();
+            self.progress.text = Bytes::new();
+            self.failed.insert(Destination::Progress);
+        }
         if self.failed.insert(to.clone()) {
             self.reports
                 .report(Report::Failed(WriteError { to, fault, written }));

@@ -7,15 +7,13 @@ use bytes::{Bytes, BytesMut};
 
 use super::events::Events;
 use super::incoming::cut;
-use super::packet::{Packet, USERAUTH};
+use super::packet::Packet;
+use super::userauth::{self, USERAUTH};
 use super::{AuthViolation, Event, Identity, QuestionId, SessionBinding};
 use crate::algorithms::{KeyType, SignatureAlgorithm};
 use crate::message;
 use crate::wire::{Reader, Writer};
 use crate::{Error, Violation};
-
-/// What the login is for (RFC 4252 §5): the service that runs after it.
-const CONNECTION: &str = "ssh-connection";
 
 /// Banners of one login, all together: a page of legal text is 4 KiB.
 const MAX_BANNER_BYTES: usize = 64 * 1024;
@@ -343,12 +341,7 @@ impl Auth {
         };
         let (name, blob) = (reader.string()?, reader.string()?);
         reader.finish()?;
-        let asked = self
-            .config
-            .identities
-            .get(identity)
-            .map(|identity| identity.key.blob());
-        if name != algorithm.name().as_bytes() || Some(blob) != asked {
+        if name != algorithm.name().as_bytes() || blob != self.key(identity) {
             return Err(AuthViolation::OtherKey.into());
         }
         self.step = self.sign(identity, algorithm, events);
@@ -368,14 +361,18 @@ impl Auth {
     }
 
     fn none(&self) -> Step {
-        let mut payload = BytesMut::new();
-        self.head(&mut payload).string("none");
-        Step::Send(Request::None, payload.freeze())
+        Step::Send(Request::None, userauth::none(&self.config.user))
     }
 
     fn query(&self, identity: usize, algorithm: SignatureAlgorithm) -> Step {
         let mut payload = BytesMut::new();
-        self.publickey(&mut payload, identity, algorithm, false);
+        userauth::publickey(
+            &mut payload,
+            &self.config.user,
+            self.key(identity),
+            algorithm,
+            false,
+        );
         Step::Send(Request::Query { identity, algorithm }, payload.freeze())
     }
 
@@ -383,7 +380,7 @@ impl Auth {
     fn sign(&mut self, identity: usize, algorithm: SignatureAlgorithm, events: &mut Events) -> Step {
         let mut data = BytesMut::new();
         Writer::new(&mut data).string(&self.binding.session_id);
-        self.publickey(&mut data, identity, algorithm, true);
+        userauth::publickey(&mut data, &self.config.user, self.key(identity), algorithm, true);
         let data = data.freeze();
         self.questions += 1;
         let question = QuestionId(self.questions);
@@ -403,25 +400,11 @@ impl Auth {
         }
     }
 
-    fn head<'w>(&self, payload: &'w mut BytesMut) -> Writer<'w> {
-        let mut writer = Writer::new(payload);
-        writer
-            .byte(message::USERAUTH_REQUEST)
-            .string(&self.config.user)
-            .string(CONNECTION);
-        writer
-    }
-
-    fn publickey(&self, to: &mut BytesMut, identity: usize, algorithm: SignatureAlgorithm, signed: bool) {
-        let key = self
-            .config
+    fn key(&self, identity: usize) -> &[u8] {
+        self.config
             .identities
             .get(identity)
-            .map(|identity| identity.key.blob());
-        self.head(to)
-            .string("publickey")
-            .boolean(signed)
-            .string(algorithm.name())
-            .string(key.unwrap_or_default());
+            .map(|identity| identity.key.blob())
+            .unwrap_or_default()
     }
 }

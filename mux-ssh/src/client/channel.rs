@@ -102,6 +102,8 @@ pub(crate) struct Channel {
     close_sent: bool,
     /// How often the server closed the channel before the command was sent.
     pub(crate) reopened: u8,
+    /// How often the server refused to open the channel and was asked again.
+    pub(crate) refusals: u8,
 }
 
 impl Channel {
@@ -123,6 +125,7 @@ impl Channel {
             close_wanted: false,
             close_sent: false,
             reopened: 0,
+            refusals: 0,
         };
         if let Some(exec) = exec {
             channel.give(exec);

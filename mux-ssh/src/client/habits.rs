@@ -9,14 +9,14 @@ use crate::transport::Family;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstChannel {
     /// Open and exec in one write with the signed request.
-    WithAuth,
+    Gambled,
     /// Open with the signed request; exec after the confirmation, for a request on a channel that is still being
     /// opened ends the connection.
-    OpenWithAuth,
+    OpenAhead,
     /// Open and exec in one write, but only after the login: earlier packets are left lying until later ones come.
-    PairAfterAuth,
+    PairLater,
     /// Open after the login, exec after the confirmation.
-    AfterAuth,
+    StepByStep,
 }
 
 /// What number the server gives to a channel.
@@ -50,7 +50,7 @@ impl Habits {
     pub(crate) const fn of(family: Family) -> Self {
         match family {
             Family::OpenSsh | Family::Mux => Self {
-                first_channel: FirstChannel::WithAuth,
+                first_channel: FirstChannel::Gambled,
                 numbering: Numbering::FirstIsZero,
                 survives_refusal: true,
                 spare: true,
@@ -59,14 +59,14 @@ impl Habits {
             // When any command ends, it closes idle channels, and a command sent to one of those runs while the
             // connection dies: no spare, ever. Its numbering makes up for it.
             Family::Dropbear => Self {
-                first_channel: FirstChannel::WithAuth,
+                first_channel: FirstChannel::Gambled,
                 numbering: Numbering::LowestFree,
                 survives_refusal: false,
                 spare: false,
                 one_channel: false,
             },
             Family::Paramiko => Self {
-                first_channel: FirstChannel::WithAuth,
+                first_channel: FirstChannel::Gambled,
                 numbering: Numbering::FirstIsZero,
                 survives_refusal: false,
                 spare: true,
@@ -74,21 +74,21 @@ impl Habits {
             },
             // A command in one read with the opening of its channel is a protocol error to it, at any time.
             Family::AsyncSsh => Self {
-                first_channel: FirstChannel::OpenWithAuth,
+                first_channel: FirstChannel::OpenAhead,
                 numbering: Numbering::Unknown,
                 survives_refusal: false,
                 spare: true,
                 one_channel: false,
             },
             Family::TinySsh => Self {
-                first_channel: FirstChannel::PairAfterAuth,
+                first_channel: FirstChannel::PairLater,
                 numbering: Numbering::CopiesOurs,
                 survives_refusal: false,
                 spare: false,
                 one_channel: true,
             },
             Family::Unknown => Self {
-                first_channel: FirstChannel::AfterAuth,
+                first_channel: FirstChannel::StepByStep,
                 numbering: Numbering::Unknown,
                 survives_refusal: false,
                 spare: true,

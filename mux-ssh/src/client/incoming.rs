@@ -1,6 +1,8 @@
 //! What the server says once the login is complete (RFC 4254): each message read, checked against the state of its
 //! channel, and turned into events and owed replies.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 
 use super::channel::{Channel, Command, Replied, State};
@@ -36,6 +38,7 @@ pub(crate) enum Effect {
 /// The parts of a connection that a message may change.
 #[derive(Debug)]
 pub(crate) struct Connection<'a> {
+    pub(crate) now: Instant,
     pub(crate) channels: &'a mut Channels,
     pub(crate) events: &'a mut Events,
     pub(crate) replies: &'a mut Replies,
@@ -110,6 +113,7 @@ impl Connection<'_> {
         let channel = self.opening(&mut reader)?;
         let (number, window, max_packet) = (reader.uint32()?, reader.uint32()?, reader.uint32()?);
         channel.confirm(number, window, max_packet)?;
+        self.channels.opening.confirm();
         Ok(())
     }
 
@@ -118,7 +122,8 @@ impl Connection<'_> {
         let code = reader.uint32()?;
         let text = cut(reader.string()?, MAX_TEXT);
         // The language tag that follows is missing in some old servers; it is of no use.
-        let one_session = self.channels.refuse(slot, code, text, self.events);
+        let refusal = ChannelFailure::Refused { code, text };
+        let one_session = self.channels.refuse(self.now, slot, refusal, self.events);
         Ok(if one_session {
             Effect::OneSession
         } else {

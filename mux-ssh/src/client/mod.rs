@@ -12,11 +12,14 @@ mod events;
 mod habits;
 mod incoming;
 mod keepalive;
+mod opening;
 mod packet;
 mod protocol;
 mod replies;
 mod session;
 mod stdin;
+mod table;
+mod userauth;
 mod violation;
 mod window;
 
@@ -46,6 +49,8 @@ pub struct Client {
     question: u32,
     /// The first error is the last.
     failed: Option<Error>,
+    /// The error was returned. Until then the link must not close, or it would close without one.
+    told: bool,
     /// The owner ended the connection.
     ended: bool,
     /// The latest time that was told: an error that a command of the owner caused is reported then.
@@ -69,6 +74,7 @@ impl Client {
             memory: None,
             question: 0,
             failed: None,
+            told: false,
             ended: false,
             now: None,
         }
@@ -202,7 +208,7 @@ impl Client {
     /// How many sessions this server is known to allow at once on this connection; `None` while no limit was met.
     #[must_use]
     pub fn session_limit(&self) -> Option<usize> {
-        self.session.channels.limit()
+        self.session.channels.opening.limit()
     }
 
     /// Sum of all windows beyond their first 64 KiB: what the server may make the owner hold.
@@ -232,7 +238,7 @@ impl Client {
             self.memory = self.transport.learned().cloned();
         }
         let Some(memory) = &mut self.memory else { return };
-        memory.one_session |= one_session || self.session.channels.limit() == Some(1);
+        memory.one_session |= one_session || self.session.channels.opening.limit() == Some(1);
         memory.none_first |= self.none_first;
         self.session.events.push(Event::Learned(memory.clone()));
     }

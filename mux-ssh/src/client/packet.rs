@@ -2,12 +2,10 @@
 
 use bytes::Bytes;
 
+use super::userauth::USERAUTH;
 use super::window::{INITIAL_WINDOW, MAX_PACKET};
 use crate::message::{self, open_failure};
 use crate::wire::Writer;
-
-/// The only service that is ever asked for (RFC 4252 §4).
-pub(crate) const USERAUTH: &str = "ssh-userauth";
 
 /// One outgoing message. `number` is the server's number of the channel.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -48,6 +48,7 @@ impl Protocol for Client {
         if self.ended {
             return Ok(());
         }
+        self.session.channels.opening.handle_timeout(now);
         let result = self.transport.handle_timeout(now).and_then(|()| {
             let (busy, reading) = (self.session.is_busy(), self.wants_input());
             self.session.keepalive.handle_timeout(now, busy, reading)
@@ -70,18 +71,19 @@ impl Protocol for Client {
     }
 
     fn poll_close(&self) -> Option<Close> {
-        self.is_over().then_some(Close::Both)
+        (self.ended || self.told).then_some(Close::Both)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if self.failed.is_some() {
+        if self.failed.is_some() || self.ended {
             // An error that a command of the owner caused is told as soon as someone asks.
-            return self.now;
+            return self.now.filter(|_| self.failed.is_some() && !self.told);
         }
-        if self.ended {
-            return None;
-        }
-        let timers = [self.transport.poll_timeout(), self.session.keepalive.deadline()];
+        let timers = [
+            self.transport.poll_timeout(),
+            self.session.keepalive.deadline(),
+            self.session.channels.opening.deadline(),
+        ];
         timers.into_iter().flatten().min()
     }
 
@@ -94,7 +96,10 @@ impl Client {
     fn start(&mut self, now: Instant) -> Result<(), Error> {
         self.now = Some(now);
         match &self.failed {
-            Some(error) => Err(error.clone()),
+            Some(error) => {
+                self.told = true;
+                Err(error.clone())
+            }
             None => Ok(()),
         }
     }
@@ -151,6 +156,7 @@ impl Client {
         }
         let error = self.session.end(error);
         self.fail(error.clone());
+        self.told = true;
         Err(error)
     }
 

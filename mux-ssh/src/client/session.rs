@@ -14,11 +14,12 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::auth::{Auth, AuthConfig, Progress};
-use super::channels::{Channels, Permit};
+use super::channels::Channels;
 use super::events::{Events, MAX_UNDELIVERED};
 use super::habits::Habits;
 use super::incoming::{Connection, Effect};
 use super::keepalive::KeepaliveTimer;
+use super::opening::{Opening, Permit};
 use super::packet::Packet;
 use super::replies::Replies;
 use super::{ChannelViolation, ClientConfig, Event, SessionBinding, Stage};
@@ -71,13 +72,14 @@ impl Session {
             none_first: config.cautious || memory.is_some_and(|memory| memory.none_first),
             accept_none: config.accept_none,
         };
+        let one_session = memory.is_some_and(|memory| memory.one_session);
         Self {
             phase: Phase::Kex(Box::new(auth)),
             habits: Habits::of(Family::Unknown),
             cautious: config.cautious,
             gamble_over: config.cautious,
             gamble_lost: false,
-            channels: Channels::new(config.spare, memory.is_some_and(|memory| memory.one_session)),
+            channels: Channels::new(Opening::new(config.spare, one_session)),
             events: Events::default(),
             replies: Replies::default(),
             keepalive: KeepaliveTimer::new(config.keepalive),
@@ -88,7 +90,7 @@ impl Session {
     /// The server is of this kind.
     pub(crate) fn meet(&mut self, family: Family) {
         self.habits = Habits::of(family);
-        self.channels.meet(self.habits);
+        self.channels.opening.meet(self.habits);
         self.events.push(Event::Stage(Stage::Banner));
     }
 
@@ -143,7 +145,7 @@ impl Session {
                 return Err(Violation::UnexpectedMessage(number).into());
             }
             Phase::Login(auth) => auth.handle(payload, &mut self.events)?,
-            Phase::Connection => return self.handle_connection(payload),
+            Phase::Connection => return self.handle_connection(now, payload),
         };
         match progress {
             Progress::Waits => Ok(Next::Nothing),
@@ -158,7 +160,7 @@ impl Session {
         }
     }
 
-    fn handle_connection(&mut self, payload: &Bytes) -> Result<Next, Error> {
+    fn handle_connection(&mut self, now: Instant, payload: &Bytes) -> Result<Next, Error> {
         let Self {
             channels,
             events,
@@ -166,6 +168,7 @@ impl Session {
             ..
         } = self;
         match (Connection {
+            now,
             channels,
             events,
             replies,
@@ -187,7 +190,7 @@ impl Session {
 
     /// The login was refused, and whatever was sent ahead of the refusal with it: it may be sent again.
     fn handle_refusal(&mut self) -> Result<(), Error> {
-        let gambled = self.channels.has_gambled();
+        let gambled = self.channels.opening.is_started();
         if gambled {
             self.gamble_lost = true;
             self.channels.revert(&mut self.events);
@@ -243,7 +246,7 @@ impl Session {
         // Some gateways hang up on a client that does not begin with `none`. One more attempt, step by step; nothing
         // that runs anything was sent.
         let hung_up = error == Error::UnexpectedEof && auth.is_unanswered();
-        if hung_up && !self.cautious && !self.channels.has_gambled() {
+        if hung_up && !self.cautious && !self.channels.opening.is_started() {
             return Error::EarlyAuthRefused { identity: None };
         }
         error

@@ -53,11 +53,6 @@ impl StdinQueue {
         self.finished = true;
     }
 
-    /// Whether bytes wait.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.queued > 0
-    }
-
     /// How much more may be sent before the confirmation.
     pub(crate) fn unconfirmed_room(&self) -> usize {
         MAX_UNCONFIRMED - self.unconfirmed_bytes

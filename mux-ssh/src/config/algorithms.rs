@@ -13,13 +13,19 @@ impl HostConfig {
     pub fn algorithms(&self) -> Result<Algorithms, ConfigError> {
         let mut algorithms = Algorithms::default();
         if let Some(list) = &self.kex_algorithms {
-            algorithms.set_kex(&list.value).map_err(|_| nothing_left("KexAlgorithms", list))?;
+            algorithms
+                .set_kex(&list.value)
+                .map_err(|_| nothing_left("KexAlgorithms", list))?;
         }
         if let Some(list) = &self.host_key_algorithms {
-            algorithms.set_host_keys(&list.value).map_err(|_| nothing_left("HostKeyAlgorithms", list))?;
+            algorithms
+                .set_host_keys(&list.value)
+                .map_err(|_| nothing_left("HostKeyAlgorithms", list))?;
         }
         if let Some(list) = &self.ciphers {
-            algorithms.set_ciphers(&list.value).map_err(|_| nothing_left("Ciphers", list))?;
+            algorithms
+                .set_ciphers(&list.value)
+                .map_err(|_| nothing_left("Ciphers", list))?;
         }
         if let Some(list) = &self.macs {
             algorithms.set_macs(&list.value);
@@ -32,12 +38,20 @@ impl HostConfig {
     /// # Errors
     /// The list leaves nothing.
     pub fn signature_algorithms(&self) -> Result<Vec<SignatureAlgorithm>, ConfigError> {
-        let Some(list) = &self.pubkey_accepted_algorithms else { return Ok(SignatureAlgorithm::ALL.to_vec()) };
+        let Some(list) = &self.pubkey_accepted_algorithms else {
+            return Ok(SignatureAlgorithm::ALL.to_vec());
+        };
         SignatureAlgorithm::choose(&list.value).map_err(|_| nothing_left("PubkeyAcceptedAlgorithms", list))
     }
 }
 
 fn nothing_left(keyword: &'static str, list: &Sourced<String>) -> ConfigError {
-    let problem = Problem::NoAlgorithmLeft { keyword, value: list.value.clone() };
-    ConfigError { origin: list.origin.clone(), problem }
+    let problem = Problem::NoAlgorithmLeft {
+        keyword,
+        value: list.value.clone(),
+    };
+    ConfigError {
+        origin: list.origin.clone(),
+        problem,
+    }
 }

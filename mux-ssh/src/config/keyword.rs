@@ -92,7 +92,7 @@ static KEYWORDS: &[(&str, Keyword)] = &[
     ("globalknownhostsfile", honoured("GlobalKnownHostsFile", |a| a.known_hosts_files().map(Setting::GlobalKnownHostsFile))),
     ("stricthostkeychecking", honoured("StrictHostKeyChecking", |a| a.strictness().map(Setting::StrictHostKeyChecking))),
     ("hostkeyalias", honoured("HostKeyAlias", |a| a.text().map(Setting::HostKeyAlias))),
-    ("connecttimeout", honoured("ConnectTimeout", |a| a.time_limit().map(Setting::ConnectTimeout))),
+    ("connecttimeout", honoured("ConnectTimeout", |a| a.time().map(Setting::ConnectTimeout))),
     ("serveraliveinterval", honoured("ServerAliveInterval", |a| a.time().map(Setting::ServerAliveInterval))),
     ("serveralivecountmax", honoured("ServerAliveCountMax", |a| a.number().map(Setting::ServerAliveCountMax))),
     ("batchmode", honoured("BatchMode", |a| a.flag().map(Setting::BatchMode))),

@@ -27,9 +27,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 
 mod algorithms;
+mod draft;
 mod error;
 mod expand;
 mod file;
+mod finish;
 mod host_config;
 mod keyword;
 mod lex;
@@ -43,8 +45,8 @@ pub use error::{ConfigError, Origin, Problem, Sourced};
 pub use host_config::{HostConfig, HostKeyPolicy, Note};
 pub use value::LogLevel;
 
+use draft::Draft;
 use file::ParsedFile;
-use host_config::Draft;
 use walk::{Owner, Stop, Walk, unreadable};
 
 const SYSTEM_FILE: &str = "/etc/ssh/ssh_config";

@@ -52,7 +52,7 @@ pub(super) enum Setting {
     StrictHostKeyChecking(Strictness),
     HostKeyAlias(String),
     ConnectTimeout(Option<Duration>),
-    ServerAliveInterval(Duration),
+    ServerAliveInterval(Option<Duration>),
     ServerAliveCountMax(u32),
     BatchMode(bool),
     PubkeyAuthentication(bool),
@@ -171,18 +171,15 @@ impl<'a> Arguments<'a> {
         number.ok_or_else(|| self.bad(word, "a number"))
     }
 
-    /// `None` for `none` and for 0, which OpenSSH takes for "no limit" too.
-    pub(super) fn time_limit(self) -> Result<Option<Duration>, Problem> {
-        self.time().map(|time| Some(time).filter(|time| !time.is_zero()))
-    }
-
-    /// Zero for `none`.
-    pub(super) fn time(self) -> Result<Duration, Problem> {
+    /// `None` for `none`, which in OpenSSH counts as not set: a later line may still say something else.
+    pub(super) fn time(self) -> Result<Option<Duration>, Problem> {
         let word = self.one()?;
         if word == "none" {
-            return Ok(Duration::ZERO);
+            return Ok(None);
         }
-        time(word).ok_or_else(|| self.bad(word, "a time such as 90 or 1m30s"))
+        time(word)
+            .map(Some)
+            .ok_or_else(|| self.bad(word, "a time such as 90 or 1m30s"))
     }
 
     /// `none` stands alone and means no file at all.

@@ -1,9 +1,9 @@
 //! Reads the files for one host in OpenSSH's order. Decides which lines apply; never what their values mean.
 
+use super::draft::Draft;
 use super::error::{ConfigError, Origin, Problem};
 use super::expand;
 use super::file::{Block, Condition, Kind, ParsedFile, Statement, host_matches};
-use super::host_config::Draft;
 use super::{Loaded, Local, Need, Resolver};
 use crate::pattern::{Case, ListMatch, matches_list};
 

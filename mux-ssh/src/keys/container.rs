@@ -1,6 +1,8 @@
 //! OpenSSH's key file format, `openssh-key-v1` (OpenSSH PROTOCOL.key). Decides whether a file holds a key that can
 //! be used, and opens it with a passphrase; never asks for one.
 
+use std::fmt;
+
 use ssh_key::cipher::Tag;
 use ssh_key::{Cipher, Kdf};
 use zeroize::Zeroizing;
@@ -19,7 +21,6 @@ const MAGIC: &[u8] = b"openssh-key-v1\0";
 pub const MAX_KDF_ROUNDS: u32 = 4096;
 
 /// A key file whose outside has been read: the public half is known, the private half perhaps locked.
-#[derive(Debug)]
 pub struct KeyFile {
     public: PublicKey,
     protection: Option<Protection>,
@@ -27,7 +28,6 @@ pub struct KeyFile {
 }
 
 /// How the private half is locked.
-#[derive(Debug)]
 struct Protection {
     cipher: Cipher,
     kdf: Kdf,
@@ -104,6 +104,16 @@ impl KeyFile {
             return Err(KeyFileError::Malformed);
         }
         PrivateKey::new(self.public.clone(), secret, comment)
+    }
+}
+
+impl fmt::Debug for KeyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let encrypted = self.is_encrypted();
+        f.debug_struct("KeyFile")
+            .field("public", &self.public)
+            .field("encrypted", &encrypted)
+            .finish_non_exhaustive()
     }
 }
 

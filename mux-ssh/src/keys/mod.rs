@@ -14,7 +14,7 @@ mod tests;
 pub use container::{KeyFile, MAX_KDF_ROUNDS};
 pub use file_error::{KeyFileError, Unsupported};
 pub use private::{PrivateKey, SignError};
-pub use public::{KeyBlobError, PublicKey};
+pub use public::{KeyBlobError, MAX_RSA_BITS, MIN_RSA_BITS, PublicKey};
 pub use public_file::PublicKeyLine;
 
 /// The fingerprint of a key blob as OpenSSH prints it, also of keys that this build cannot use.

@@ -284,3 +284,8 @@ impl fmt::Display for KeyBlobError {
 }
 
 impl std::error::Error for KeyBlobError {}
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;

@@ -19,16 +19,16 @@ pub(super) const LENGTH: usize = 4;
 pub(super) enum Sealer {
     /// Before the first NEWKEYS.
     Plain,
-    Gcm(Box<Gcm>),
-    ChaCha(Box<chacha::SealingKey>),
+    Gcm(Gcm),
+    ChaCha(chacha::SealingKey),
 }
 
 /// Decrypts what we receive.
 pub(super) enum Opener {
     /// Before the first NEWKEYS.
     Plain,
-    Gcm(Box<Gcm>),
-    ChaCha(Box<chacha::OpeningKey>),
+    Gcm(Gcm),
+    ChaCha(chacha::OpeningKey),
 }
 
 /// A key and its nonce, which counts packets by itself and never repeats under one key.
@@ -74,9 +74,7 @@ pub(super) const SERVER_TO_CLIENT: Direction = Direction { iv: b'B', key: b'D' }
 impl Sealer {
     pub(super) fn new(cipher: Cipher, secrets: &Secrets, direction: Direction) -> Result<Self, Error> {
         Ok(match cipher {
-            Cipher::ChaCha20Poly1305 => {
-                Self::ChaCha(Box::new(chacha::SealingKey::new(&*secrets.key(direction.key)?)))
-            }
+            Cipher::ChaCha20Poly1305 => Self::ChaCha(chacha::SealingKey::new(&*secrets.key(direction.key)?)),
             Cipher::Aes128Gcm => Self::Gcm(gcm_key::<16>(&AES_128_GCM, secrets, direction)?),
             Cipher::Aes256Gcm => Self::Gcm(gcm_key::<32>(&AES_256_GCM, secrets, direction)?),
         })
@@ -116,9 +114,7 @@ impl Sealer {
 impl Opener {
     pub(super) fn new(cipher: Cipher, secrets: &Secrets, direction: Direction) -> Result<Self, Error> {
         Ok(match cipher {
-            Cipher::ChaCha20Poly1305 => {
-                Self::ChaCha(Box::new(chacha::OpeningKey::new(&*secrets.key(direction.key)?)))
-            }
+            Cipher::ChaCha20Poly1305 => Self::ChaCha(chacha::OpeningKey::new(&*secrets.key(direction.key)?)),
             Cipher::Aes128Gcm => Self::Gcm(gcm_key::<16>(&AES_128_GCM, secrets, direction)?),
             Cipher::Aes256Gcm => Self::Gcm(gcm_key::<32>(&AES_256_GCM, secrets, direction)?),
         })
@@ -173,10 +169,10 @@ fn gcm_key<const KEY: usize>(
     algorithm: &'static Algorithm,
     secrets: &Secrets,
     direction: Direction,
-) -> Result<Box<Gcm>, Error> {
+) -> Result<Gcm, Error> {
     let key = secrets.key::<KEY>(direction.key)?;
     let iv = secrets.key::<12>(direction.iv)?;
-    Gcm::new(algorithm, &*key, &*iv).map(Box::new)
+    Gcm::new(algorithm, &*key, &*iv)
 }
 
 /// How the length of a packet must come out.

@@ -9,17 +9,27 @@ use crate::wire::Writer;
 
 /// A shared secret as it enters the hashes: already encoded as `mpint` or `string`, which depends on the key
 /// exchange. Wiped when dropped.
+#[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct SharedSecret(Zeroizing<Vec<u8>>);
 
 impl SharedSecret {
     /// RFC 8731 §3.1, RFC 5656 §4: a number.
     pub(super) fn mpint(number: &[u8]) -> Self {
-        Self::encoded(|writer| drop(writer.mpint(number)))
+        Self::encoded(|writer| {
+            writer.mpint(number);
+        })
     }
 
     /// The hybrids hash their two secrets and take the result as bytes.
     pub(super) fn string(bytes: &[u8]) -> Self {
-        Self::encoded(|writer| drop(writer.string(bytes)))
+        Self::encoded(|writer| {
+            writer.string(bytes);
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn encoded_bytes(&self) -> &[u8] {
+        &self.0
     }
 
     fn encoded(write: impl FnOnce(&mut Writer<'_>)) -> Self {

@@ -1,12 +1,6 @@
 //! The key exchange, from our KEXINIT to the peer's NEWKEYS, for both roles. It decides what is sent when and which
 //! proof is good enough; whether the proven key is trusted is the owner's answer.
-//!
-//! ```text
-//!  client:  Opened ─ KEXINIT ─> Offered ─ REPLY ─> [Asked ─ answer ─>] Agreed ─ NEWKEYS ─> over
-//!  server:  Opened ─ KEXINIT ─> Awaiting ─ INIT ─> Agreed ─ NEWKEYS ─> over
-//! ```
 
-use std::fmt;
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -14,11 +8,12 @@ use bytes::Bytes;
 
 use super::cipher::{CLIENT_TO_SERVER, Opener, SERVER_TO_CLIENT, Sealer};
 use super::derive::{Secrets, SharedSecret, Transcript};
-use super::guess::{self, Guess, GuessRule, Verdict};
+use super::guess::{self, GuessRule, Verdict};
 use super::host_key::HostKey;
 use super::kexinit::{self, KexInit, Negotiated, Side};
 use super::method::{self, Offer};
-use super::{Incoming, Role, Sending, ServerMemory, Session, Transport, ext_info};
+use super::phase::{ClientHalf, Exchange, Keys, Phase};
+use super::{Incoming, Role, ServerMemory, Session, Transport, ext_info};
 use crate::keys::PublicKey;
 use crate::message::{KEX_ECDH_INIT, KEX_ECDH_REPLY, KEXINIT, NEWKEYS};
 use crate::wire::Reader;
@@ -27,70 +22,6 @@ use crate::{Error, Violation};
 /// A peer that does not finish a new key exchange in this time leaves us mute for good. The first one is under the
 /// deadline of the login.
 pub(super) const REKEY_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// A key exchange that is under way.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    our_kexinit: Bytes,
-    their_kexinit: Option<(Bytes, Negotiated)>,
-    /// The peer's guess was wrong: its next key exchange packet is dropped (RFC 4253 §7).
-    drop_next: bool,
-    deadline: Option<Instant>,
-    phase: Phase,
-}
-
-/// Its secrets wipe themselves where the library does so; Debug shows none.
-enum Phase {
-    /// Our KEXINIT is queued, perhaps with a guess behind it.
-    Opened(Option<(Guess, ClientHalf)>),
-    /// Client: our half is queued.
-    Offered(ClientHalf),
-    /// Server: the client's half is due.
-    Awaiting,
-    /// Client: the owner is asked about the host key.
-    Asked(Keys),
-    /// Our NEWKEYS is queued.
-    Agreed(Opener),
-    /// An error ended it half-way.
-    Failed,
-}
-
-struct ClientHalf {
-    offer: Offer,
-    public: Vec<u8>,
-}
-
-struct Keys {
-    opener: Opener,
-    sealer: Sealer,
-}
-
-impl fmt::Debug for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Opened(_) => "Opened",
-            Self::Offered(_) => "Offered",
-            Self::Awaiting => "Awaiting",
-            Self::Asked(_) => "Asked",
-            Self::Agreed(_) => "Agreed",
-            Self::Failed => "Failed",
-        })
-    }
-}
-
-impl Exchange {
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline
-    }
-
-    pub(super) fn is_late(&self, now: Instant) -> bool {
-        self.deadline.is_some_and(|deadline| now >= deadline)
-    }
-
-    pub(super) fn has_their_kexinit(&self) -> bool {
-        self.their_kexinit.is_some()
-    }
-}
 
 impl Transport {
     /// Answers [`Incoming::HostKey`]. Accepted: NEWKEYS is queued, and all that is sent after it leaves under the new
@@ -131,14 +62,13 @@ impl Transport {
             Role::Server { .. } => None,
         };
         let our_kexinit = kexinit::build(self.side(), &self.offer, first, guess.is_some())?;
-        self.control.push(|packet| drop(packet.raw(&our_kexinit)));
+        self.control.push(|packet| {
+            packet.raw(&our_kexinit);
+        });
         let guessed = match guess {
             Some(guess) => Some((guess, self.offer_half(guess.kex)?)),
             None => None,
         };
-        if self.sending == Sending::Open {
-            self.sending = Sending::Exchange;
-        }
         self.exchange = Some(Box::new(Exchange {
             our_kexinit,
             their_kexinit: None,
@@ -289,8 +219,9 @@ impl Transport {
 
     fn offer_half(&mut self, kex: crate::algorithms::Kex) -> Result<ClientHalf, Error> {
         let (offer, public) = Offer::new(kex)?;
-        self.control
-            .push(|packet| drop(packet.byte(KEX_ECDH_INIT).string(&public)));
+        self.control.push(|packet| {
+            packet.byte(KEX_ECDH_INIT).string(&public);
+        });
         Ok(ClientHalf { offer, public })
     }
 
@@ -371,7 +302,9 @@ impl Transport {
 
     /// Queues NEWKEYS; what is queued behind it goes under the new keys.
     fn agree(&mut self, keys: Keys) {
-        self.control.push(|packet| drop(packet.byte(NEWKEYS)));
+        self.control.push(|packet| {
+            packet.byte(NEWKEYS);
+        });
         self.next_sealer = Some(keys.sealer);
         if !self.peer.keyed && self.peer.takes_ext_info {
             match self.side() {

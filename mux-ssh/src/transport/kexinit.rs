@@ -20,6 +20,8 @@ const EXT_INFO_S: &str = "ext-info-s";
 const STRICT_C: &str = "kex-strict-c-v00@openssh.com";
 const STRICT_S: &str = "kex-strict-s-v00@openssh.com";
 
+const MARKERS: [&str; 4] = [EXT_INFO_C, EXT_INFO_S, STRICT_C, STRICT_S];
+
 /// Which side of the connection we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -194,7 +196,7 @@ fn choose<A: Copy + PartialEq>(
 
 fn shown(list: NameList<'_>) -> String {
     let mut text = String::new();
-    for name in list.iter() {
+    for name in list.iter().filter(|name| !MARKERS.contains(name)) {
         if text.len() + name.len() > MAX_SHOWN {
             text.push_str(",...");
             break;

@@ -14,14 +14,20 @@ mod derive;
 mod exchange;
 mod ext_info;
 mod frames;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod guess;
 mod host_key;
 mod ident;
 mod kexinit;
 mod method;
 mod packet;
+mod phase;
 mod random;
 mod receive;
+mod send;
+#[cfg(feature = "server")]
+mod tapped;
 #[cfg(test)]
 mod tests;
 
@@ -30,10 +36,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use mux_proto::SendQueue;
 
 pub use self::config::{RekeyLimits, ServerMemory, ServerTransportConfig, TransportConfig};
-use self::exchange::Exchange;
 pub use self::ext_info::{ExtInfo, MAX_EXTENSIONS};
 use self::frames::Frames;
 use self::guess::Guess;
@@ -45,11 +49,11 @@ pub use self::kexinit::MAX_NAMES;
 use self::kexinit::Side;
 use self::packet::{Inbound, Outbound};
 pub use self::packet::{MAX_PACKET, MAX_PLAIN_PACKET};
+use self::phase::Exchange;
 pub use self::receive::{MAX_DESCRIPTION, MAX_IGNORED_BEFORE_KEYS, MAX_UNKNOWN_MESSAGES};
 use crate::algorithms::Algorithms;
 use crate::keys::PublicKey;
-use crate::message::{self, NEWKEYS};
-use crate::wire::Writer;
+use crate::message;
 use crate::{Error, Violation};
 
 /// One step of the peer.
@@ -135,7 +139,7 @@ enum Role {
 enum Sending {
     /// Nothing has left yet.
     Unstarted,
-    /// Key exchange: control frames only.
+    /// Our KEXINIT has left and our NEWKEYS has not: control frames only.
     Exchange,
     /// Everything.
     Open,
@@ -186,6 +190,13 @@ impl Transport {
     }
 
     /// A server, ready to send its first flight.
+    #[cfg_attr(
+        not(any(test, feature = "server")),
+        expect(
+            dead_code,
+            reason = "one state machine serves both roles; a client alone starts no server"
+        )
+    )]
     pub(crate) fn server(config: ServerTransportConfig) -> Self {
         let mut offer = config.algorithms;
         let has = |key_type| {
@@ -276,98 +287,9 @@ impl Transport {
             return None;
         }
         match &self.exchange {
-            Some(exchange) => exchange.deadline(),
+            Some(exchange) => exchange.deadline,
             None => self.rekey_at,
         }
-    }
-
-    /// Encrypts what is queued, as far as the key exchange allows.
-    pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut SendQueue) {
-        if self.sending == Sending::Over {
-            return;
-        }
-        if self.sending == Sending::Unstarted {
-            self.start(now, out);
-        }
-        if self.rekey_due(now) {
-            self.start_rekey(now);
-        }
-        self.flush_control(out);
-        while self.sending == Sending::Open && out.has_room() {
-            let Some(frame) = self.services.front() else { break };
-            self.outbound.seal(out.tail(), |packet| drop(packet.raw(frame)));
-            self.services.pop();
-            if self.rekey_due(now) {
-                self.start_rekey(now);
-                self.flush_control(out);
-            }
-        }
-        let done = self.services.is_empty() || self.sending == Sending::Exchange;
-        if let Some(goodbye) = self.goodbye.take_if(|_| done) {
-            self.outbound
-                .seal(out.tail(), |packet| drop(packet.raw(&goodbye)));
-            self.sending = Sending::Over;
-            self.services.clear();
-        }
-    }
-
-    /// Queues a packet of a service. It leaves with [`Self::poll_transmit`], behind NEWKEYS if a key exchange is
-    /// under way. The caller bounds its size: 256 KiB is what OpenSSH accepts, 32 KiB what everyone must.
-    pub(crate) fn send(&mut self, write: impl FnOnce(&mut Writer<'_>)) {
-        if self.error.is_none() && self.goodbye.is_none() && self.sending != Sending::Over {
-            self.services.push(write);
-        }
-    }
-
-    /// Encrypts a packet of a service straight into `out`, without a copy, where [`Self::can_send_now`] says so;
-    /// queues it otherwise.
-    pub(crate) fn send_now(&mut self, out: &mut SendQueue, write: impl FnOnce(&mut Writer<'_>)) {
-        if self.can_send_now() {
-            self.outbound.seal(out.tail(), write);
-        } else {
-            self.send(write);
-        }
-    }
-
-    /// Whether packets of services leave now: no key exchange is under way or due, nothing is queued before them.
-    pub(crate) fn can_send_now(&self) -> bool {
-        self.sending == Sending::Open
-            && self.control.is_empty()
-            && self.services.is_empty()
-            && self.goodbye.is_none()
-            && self.error.is_none()
-            && !self.is_used_up()
-    }
-
-    /// Bytes of packets that are queued and not yet encrypted.
-    pub(crate) fn queued(&self) -> usize {
-        self.control.len() + self.services.len()
-    }
-
-    /// Answers the packet that was handed out last with UNIMPLEMENTED.
-    ///
-    /// # Errors
-    /// The peer has sent too many such packets.
-    pub(crate) fn reject_packet(&mut self) -> Result<(), Error> {
-        self.peer.unknown += 1;
-        if self.peer.unknown > MAX_UNKNOWN_MESSAGES {
-            return Err(self.fail(Violation::UnknownMessageFlood.into()));
-        }
-        let sequence = self.inbound.sequence.wrapping_sub(1);
-        self.control
-            .push(|packet| drop(packet.byte(message::UNIMPLEMENTED).uint32(sequence)));
-        Ok(())
-    }
-
-    /// Queues DISCONNECT, which leaves behind what is queued. Nothing is sent after it.
-    pub(crate) fn disconnect(&mut self, code: u32, description: &str) {
-        let mut goodbye = bytes::BytesMut::new();
-        Writer::new(&mut goodbye)
-            .byte(message::DISCONNECT)
-            .uint32(code)
-            .string(description)
-            .string("");
-        self.goodbye.get_or_insert(goodbye.freeze());
     }
 
     /// EXT_INFO from now on is a violation: the login is complete.
@@ -377,29 +299,18 @@ impl Transport {
 
     /// Starts a key exchange, unless one is under way or the first has not happened.
     pub(crate) fn start_rekey(&mut self, now: Instant) {
-        if self.exchange.is_none() && self.peer.keyed && self.error.is_none() {
-            if let Err(error) = self.begin_exchange(now) {
-                self.fail(error);
-            }
+        if self.exchange.is_none()
+            && self.peer.keyed
+            && self.error.is_none()
+            && let Err(error) = self.begin_exchange(now)
+        {
+            self.fail(error);
         }
     }
 
     /// Whether a key exchange is under way, the first one included.
     pub(crate) fn is_rekeying(&self) -> bool {
         self.exchange.is_some() || self.sending != Sending::Open
-    }
-
-    /// The sequence number that the next packet given to [`Self::send`] will have, for matching
-    /// [`Incoming::Unimplemented`]. Right from the answer about the host key on, until a key exchange comes between.
-    pub(crate) fn next_send_sequence(&self) -> u32 {
-        let behind_control = self
-            .control
-            .iter()
-            .fold(self.outbound.sequence, |sequence, frame| {
-                let reset = self.peer.strict && frame.first() == Some(&NEWKEYS);
-                if reset { 0 } else { sequence.wrapping_add(1) }
-            });
-        behind_control.wrapping_add(self.services.count())
     }
 
     /// The hash of the first exchange; set when the host key is asked about.
@@ -455,33 +366,10 @@ impl Transport {
         }
     }
 
-    /// The first flight: it leaves before anything was read.
-    fn start(&mut self, now: Instant, out: &mut SendQueue) {
-        out.put_slice(self.our_ident.as_bytes());
-        out.put_slice(b"\r\n");
-        self.outbound.bytes += self.our_ident.len() as u64 + 2;
-        self.sending = Sending::Exchange;
-        if self.exchange.is_none() && self.error.is_none() {
-            if let Err(error) = self.begin_exchange(now) {
-                self.fail(error);
-            }
-        }
-    }
-
-    fn flush_control(&mut self, out: &mut SendQueue) {
-        while let Some(frame) = self.control.front() {
-            let new_keys = frame.first() == Some(&NEWKEYS);
-            self.outbound.seal(out.tail(), |packet| drop(packet.raw(frame)));
-            self.control.pop();
-            if let Some(sealer) = self.next_sealer.take_if(|_| new_keys) {
-                self.outbound.rekey(sealer, self.peer.strict);
-                self.sending = Sending::Open;
-            }
-        }
-    }
-
     fn rekey_due(&self, now: Instant) -> bool {
-        self.exchange.is_none() && (self.is_used_up() || self.rekey_at.is_some_and(|due| now >= due))
+        // Until our own NEWKEYS has left, what was counted belongs to the keys that it ends.
+        let settled = self.exchange.is_none() && self.sending == Sending::Open;
+        settled && (self.is_used_up() || self.rekey_at.is_some_and(|due| now >= due))
     }
 
     /// The keys have carried as much as they may.
@@ -500,11 +388,7 @@ impl Transport {
         let error = self.blame_guess(error);
         self.services.clear();
         self.exchange = None;
-        let text = match &error {
-            Error::Violation(violation) => violation.to_string(),
-            _ => String::new(),
-        };
-        if let Some(code) = goodbye_code(&error) {
+        if let Some((code, text)) = goodbye(&error) {
             self.disconnect(code, &text);
         }
         self.error = Some(error.clone());
@@ -512,16 +396,19 @@ impl Transport {
     }
 }
 
-/// The reason that the peer is told. `None`: it is gone or has said goodbye itself.
-fn goodbye_code(error: &Error) -> Option<u32> {
+/// What the peer is told. `None`: it is gone or has said goodbye itself.
+fn goodbye(error: &Error) -> Option<(u32, String)> {
+    use message::disconnect::{
+        BY_APPLICATION, HOST_KEY_NOT_VERIFIABLE, KEY_EXCHANGE_FAILED, MAC_ERROR, PROTOCOL_ERROR,
+    };
     match error {
-        Error::Violation(Violation::Tag) => Some(message::disconnect::MAC_ERROR),
-        Error::Violation(_) => Some(message::disconnect::PROTOCOL_ERROR),
+        Error::Violation(Violation::Tag) => Some((MAC_ERROR, String::new())),
+        Error::Violation(violation) => Some((PROTOCOL_ERROR, violation.to_string())),
         Error::Incompatible(_) | Error::RekeyTimeout | Error::Crypto => {
-            Some(message::disconnect::KEY_EXCHANGE_FAILED)
+            Some((KEY_EXCHANGE_FAILED, String::new()))
         }
-        Error::HostKeyRejected => Some(message::disconnect::HOST_KEY_NOT_VERIFIABLE),
-        Error::Misuse(_) | Error::GuessRejected => Some(message::disconnect::BY_APPLICATION),
+        Error::HostKeyRejected => Some((HOST_KEY_NOT_VERIFIABLE, String::new())),
+        Error::Misuse(_) | Error::GuessRejected => Some((BY_APPLICATION, String::new())),
         Error::Disconnected { .. } | Error::UnexpectedEof => None,
         // Errors of the login and of the connection: whoever found them says goodbye.
         Error::AuthFailed { .. } | Error::EarlyAuthRefused { .. } | Error::Silent => None,

@@ -34,6 +34,9 @@ pub(super) struct Outbound {
     pub(super) usage: Usage,
     pub(super) packets: u64,
     pub(super) bytes: u64,
+    /// A server that misbehaves has its way with every packet.
+    #[cfg(feature = "server")]
+    pub(super) tap: Option<Box<crate::server::plan::Tap>>,
 }
 
 impl Outbound {
@@ -44,11 +47,32 @@ impl Outbound {
             usage: Usage::default(),
             packets: 0,
             bytes: 0,
+            #[cfg(feature = "server")]
+            tap: None,
         }
     }
 
-    /// Appends one packet to `out`: written, padded and encrypted where it stands.
+    /// Appends the identification to `out`.
+    pub(super) fn put_ident(&mut self, out: &mut BytesMut, line: &[u8]) {
+        let start = out.len();
+        #[cfg(feature = "server")]
+        self.put_ident_tapped(out, line);
+        #[cfg(not(feature = "server"))]
+        out.extend_from_slice(line);
+        self.bytes += (out.len() - start) as u64;
+    }
+
+    /// Appends one packet to `out`.
     pub(super) fn seal(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut Writer<'_>)) {
+        #[cfg(feature = "server")]
+        if let Some(tap) = self.tap.take() {
+            return self.seal_tapped(tap, out, write);
+        }
+        self.seal_in_place(out, write);
+    }
+
+    /// Appends one packet to `out`: written, padded and encrypted where it stands.
+    pub(super) fn seal_in_place(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut Writer<'_>)) {
         let start = out.len();
         out.extend_from_slice(&[0; HEADER]);
         write(&mut Writer::new(out));
@@ -154,7 +178,7 @@ impl Inbound {
         // The smallest packet: padding length, one byte of payload, four of padding.
         let min = 1 + 1 + MIN_PADDING;
         let bytes = usize::try_from(length).map_err(|_| Violation::PacketLength(length))?;
-        let aligned = (alignment.counted + bytes % alignment.block) % alignment.block == 0;
+        let aligned = (alignment.counted + bytes % alignment.block).is_multiple_of(alignment.block);
         if (min..=max).contains(&bytes) && aligned {
             Ok(bytes)
         } else {
@@ -176,7 +200,7 @@ impl Inbound {
 /// The length of the payload in an opened packet.
 fn payload_length(packet: &[u8], length: usize) -> Result<usize, Violation> {
     let padding = packet.get(LENGTH).copied().ok_or(Violation::Truncated)?;
-    let payload = (length - 1).checked_sub(usize::from(padding)).unwrap_or_default();
+    let payload = (length - 1).saturating_sub(usize::from(padding));
     if usize::from(padding) < MIN_PADDING || payload == 0 {
         return Err(Violation::PaddingLength(padding));
     }

@@ -35,6 +35,22 @@ impl Transport {
         self.advance(now, input).map_err(|error| self.fail(error))
     }
 
+    /// Answers the packet that was handed out last with UNIMPLEMENTED.
+    ///
+    /// # Errors
+    /// The peer has sent too many such packets.
+    pub(crate) fn reject_packet(&mut self) -> Result<(), Error> {
+        self.peer.unknown += 1;
+        if self.peer.unknown > MAX_UNKNOWN_MESSAGES {
+            return Err(self.fail(Violation::UnknownMessageFlood.into()));
+        }
+        let sequence = self.inbound.sequence.wrapping_sub(1);
+        self.control.push(|packet| {
+            packet.byte(UNIMPLEMENTED).uint32(sequence);
+        });
+        Ok(())
+    }
+
     fn advance(&mut self, now: Instant, input: &mut BytesMut) -> Result<Option<Incoming>, Error> {
         if self.peer.ident_reader.is_some() {
             return self.read_ident(input);

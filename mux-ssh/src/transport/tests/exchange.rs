@@ -1,20 +1,34 @@
-//! The first key exchange, as it should go.
+//! The first key exchange as it should go: algorithms, flights, what is kept and what is forgotten.
 
 use std::sync::Arc;
 
-use super::pair::{Pair, key_for, offer, server_config};
-use crate::algorithms::{Cipher, Kex, SignatureAlgorithm};
-use crate::transport::{Incoming, ServerTransportConfig, TransportConfig};
+use super::pair::{Pair, ed25519_key, key_for, offer, server_config};
+use crate::algorithms::{Cipher, Kex, KeyType, SignatureAlgorithm};
+use crate::message;
+use crate::transport::derive::SharedSecret;
+use crate::transport::kexinit::{KexInit, Side};
+use crate::transport::{
+    HostKey, Incoming, OUR_IDENT, ServerTransportConfig, Transport, TransportConfig, method,
+};
+use crate::{Error, Incompatible};
+
+/// One key of every type that the server role has; RSA keys take long to make.
+fn all_keys() -> Arc<[HostKey]> {
+    Arc::from([
+        ed25519_key(7),
+        key_for(SignatureAlgorithm::EcdsaNistp256),
+        key_for(SignatureAlgorithm::RsaSha2_256),
+    ])
+}
 
 /// Runs a whole exchange and a packet each way with these three algorithms.
-fn check(kex: Kex, host_key: SignatureAlgorithm, cipher: Cipher, step: usize) {
+fn check(keys: &Arc<[HostKey]>, kex: Kex, host_key: SignatureAlgorithm, cipher: Cipher) {
     let client = offer(|ours| {
         ours.kex = vec![kex];
         ours.host_keys = vec![host_key];
         ours.ciphers = vec![cipher];
     });
-    let mut pair = Pair::new(client, ServerTransportConfig::new(Arc::from([key_for(host_key)])));
-    pair.step = step;
+    let mut pair = Pair::new(client, ServerTransportConfig::new(keys.clone()));
     pair.client.send(b"from the client");
     pair.server.send(b"from the server");
     pair.run();
@@ -28,17 +42,286 @@ fn check(kex: Kex, host_key: SignatureAlgorithm, cipher: Cipher, step: usize) {
 }
 
 #[test]
-fn every_kex_works() {
+fn every_kex_works_with_every_host_key_and_every_cipher() {
+    let keys = all_keys();
+    let host_keys = [
+        SignatureAlgorithm::Ed25519,
+        SignatureAlgorithm::EcdsaNistp256,
+        SignatureAlgorithm::RsaSha2_512,
+        SignatureAlgorithm::RsaSha2_256,
+    ];
     for &kex in Kex::ALL {
-        check(kex, SignatureAlgorithm::Ed25519, Cipher::Aes128Gcm, usize::MAX);
+        for host_key in host_keys {
+            for &cipher in Cipher::ALL {
+                check(&keys, kex, host_key, cipher);
+            }
+        }
     }
 }
 
 #[test]
-fn one_byte_at_a_time() {
+fn both_sides_come_to_the_same_secret_a_thousand_times() {
+    // One secret in 256 starts with a zero byte, which a number loses and a string keeps.
+    for _ in 0..1000 {
+        let (offer, public) = method::Offer::new(Kex::Curve25519).unwrap();
+        let (answer, ours) = method::respond(Kex::Curve25519, &public).unwrap();
+        assert!(offer.finish(&answer).unwrap() == ours);
+    }
+}
+
+#[test]
+fn a_secret_is_a_number_or_a_string_as_its_method_says() {
+    assert!(SharedSecret::mpint(&[0, 0, 0x12, 0x34]) == SharedSecret::mpint(&[0x12, 0x34]));
+    assert_eq!(
+        SharedSecret::mpint(&[0, 0x12]).encoded_bytes(),
+        [0, 0, 0, 1, 0x12]
+    );
+    assert_eq!(
+        SharedSecret::mpint(&[0, 0x92]).encoded_bytes(),
+        [0, 0, 0, 2, 0, 0x92]
+    );
+    assert_eq!(
+        SharedSecret::string(&[0, 0x92]).encoded_bytes(),
+        [0, 0, 0, 2, 0, 0x92]
+    );
+    assert_eq!(
+        SharedSecret::string(&[0, 0x12]).encoded_bytes(),
+        [0, 0, 0, 2, 0, 0x12]
+    );
+}
+
+#[test]
+fn public_values_of_the_wrong_length_or_of_small_order_are_refused() {
+    for &kex in Kex::ALL {
+        let (_, public) = method::Offer::new(kex).unwrap();
+        let (answer, _) = method::respond(kex, &public).unwrap();
+        for bad in [
+            &answer[..answer.len() - 1],
+            &[&answer[..], &[0]].concat(),
+            &[],
+            &vec![0; answer.len()],
+        ] {
+            let (offer, _) = method::Offer::new(kex).unwrap();
+            let result = offer.finish(bad).err();
+            assert_eq!(result, Some(crate::Violation::KexValue.into()), "client, {kex:?}");
+        }
+        for bad in [
+            &public[..public.len() - 1],
+            &[&public[..], &[0]].concat(),
+            &[],
+            &vec![0; public.len()],
+        ] {
+            let result = method::respond(kex, bad).err();
+            assert_eq!(result, Some(crate::Violation::KexValue.into()), "server, {kex:?}");
+        }
+    }
+}
+
+#[test]
+fn one_byte_at_a_time_changes_nothing() {
     let mut pair = Pair::new(TransportConfig::default(), server_config());
     pair.step = 1;
+    pair.client.send(b"hello");
     pair.run();
     pair.assert_healthy();
-    assert_eq!(pair.client.incoming[0], Incoming::Ident);
+    assert_eq!(pair.server.packets(), [&b"hello"[..]]);
+}
+
+#[test]
+fn the_first_flight_leaves_before_anything_is_read() {
+    let mut pair = Pair::new(TransportConfig::default(), server_config());
+    let flight = pair.client.transmit(pair.now);
+    assert!(flight.starts_with(OUR_IDENT.as_bytes()));
+    assert_eq!(flight[OUR_IDENT.len()..][..2], *b"\r\n");
+    assert_eq!(flight[OUR_IDENT.len() + 2 + 5], message::KEXINIT);
+}
+
+#[test]
+fn the_peer_is_reported_step_by_step() {
+    let mut pair = Pair::new(TransportConfig::default(), server_config());
+    pair.run();
+    let key = ed25519_key(7).public().clone();
+    assert_eq!(
+        pair.client.incoming[..4],
+        [
+            Incoming::Ident,
+            Incoming::KexInit,
+            Incoming::HostKey(key.clone()),
+            Incoming::NewKeys { first: true }
+        ]
+    );
+    assert!(matches!(pair.client.incoming[4], Incoming::ExtInfo(_)));
+    assert_eq!(pair.client.transport.host_key(), Some(&key));
+    let session = pair.client.transport.session_id().unwrap();
+    let signature = pair.client.transport.host_signature().unwrap();
+    assert_eq!(
+        key.verify(SignatureAlgorithm::Ed25519, session, signature),
+        Ok(())
+    );
+}
+
+#[test]
+fn nothing_is_read_or_sent_while_the_host_key_is_asked_about() {
+    let mut pair = Pair::new(TransportConfig::default(), server_config());
+    pair.accept = None;
+    pair.client.send(b"secret");
+    pair.server.send(b"early");
+    pair.run();
+    assert!(pair.client.transport.waits_for_answer());
+    assert!(!pair.client.input.is_empty(), "NEWKEYS and what follows wait");
+    assert!(pair.server.packets().is_empty());
+    pair.client.transport.answer_host_key(true);
+    pair.client.drain(pair.now, None);
+    pair.run();
+    pair.assert_healthy();
+    assert_eq!(pair.server.packets(), [&b"secret"[..]]);
+    assert_eq!(pair.client.packets(), [&b"early"[..]]);
+}
+
+#[test]
+fn newkeys_and_what_was_sent_after_it_leave_in_one_flight() {
+    let mut pair = Pair::new(TransportConfig::default(), server_config());
+    pair.accept = None;
+    pair.run();
+    pair.client.transport.answer_host_key(true);
+    pair.client.send(b"auth");
+    pair.client.send(b"open");
+    let flight = pair.client.transmit(pair.now);
+    pair.server.receive(pair.now, &flight, None);
+    assert_eq!(pair.server.packets(), [&b"auth"[..], b"open"]);
+}
+
+#[test]
+fn a_host_key_that_is_not_accepted_ends_the_connection() {
+    let mut pair = Pair::new(TransportConfig::default(), server_config());
+    pair.accept = Some(false);
+    pair.client.send(b"secret");
+    pair.run();
+    assert_eq!(pair.client.error, Some(Error::HostKeyRejected));
+    assert!(matches!(
+        pair.server.error,
+        Some(Error::Disconnected { code: 9, .. })
+    ));
+    assert!(pair.server.packets().is_empty());
+}
+
+#[test]
+fn the_sequence_number_of_a_packet_is_known_when_it_is_queued() {
+    let mut pair = Pair::new(TransportConfig::default(), server_config());
+    pair.accept = None;
+    pair.run();
+    pair.client.transport.answer_host_key(true);
+    pair.client.send(b"known");
+    let sequence = pair.client.transport.next_send_sequence();
+    pair.client.send(b"unknown");
+    pair.client.send(b"known");
+    let flight = pair.client.transmit(pair.now);
+    pair.server.input.extend_from_slice(&flight);
+    while let Ok(Some(incoming)) = pair
+        .server
+        .transport
+        .handle_input(pair.now, &mut pair.server.input)
+    {
+        if matches!(&incoming, Incoming::Packet(payload) if payload[1..] == *b"unknown") {
+            pair.server.transport.reject_packet().unwrap();
+        }
+    }
+    pair.client.drain(pair.now, None);
+    pair.run();
+    assert_eq!(
+        pair.client.incoming.last(),
+        Some(&Incoming::Unimplemented(sequence))
+    );
+}
+
+#[test]
+fn an_unknown_message_is_answered_with_its_sequence_number() {
+    let mut pair = Pair::connected();
+    pair.client.send(b"first");
+    let sequence = pair.client.transport.next_send_sequence();
+    pair.client.transport.send(|packet| {
+        packet.byte(200).string("from the future");
+    });
+    pair.run();
+    assert_eq!(pair.client.incoming, [Incoming::Unimplemented(sequence)]);
+}
+
+#[test]
+fn compression_and_names_that_are_no_kex_are_offered_as_they_must() {
+    let payload =
+        super::super::kexinit::build(Side::Client, &TransportConfig::default().algorithms, true, false)
+            .unwrap();
+    let ours = KexInit::parse(&payload).unwrap();
+    assert!(ours.is_strict(Side::Client));
+    assert!(ours.takes_ext_info(Side::Client));
+    assert_eq!(ours.kex.first(), Some("mlkem768x25519-sha256"));
+    let text = String::from_utf8_lossy(&payload);
+    assert!(!text.contains("zlib"));
+    assert_eq!(text.matches("none").count(), 2);
+}
+
+#[test]
+fn nothing_in_common_names_what_the_server_offers() {
+    let server = |change: fn(&mut ServerTransportConfig)| {
+        let mut config = server_config();
+        change(&mut config);
+        config
+    };
+    let check = |client: TransportConfig, server, expected: Incompatible| {
+        let mut pair = Pair::new(client, server);
+        pair.run();
+        assert_eq!(pair.client.error, Some(Error::Incompatible(expected)));
+    };
+    check(
+        offer(|ours| ours.kex = vec![Kex::EcdhNistp256]),
+        server(|config| config.algorithms.kex = vec![Kex::Curve25519]),
+        Incompatible::Kex("curve25519-sha256".into()),
+    );
+    check(
+        offer(|ours| ours.host_keys = vec![SignatureAlgorithm::RsaSha2_512]),
+        server_config(),
+        Incompatible::HostKey("ssh-ed25519".into()),
+    );
+    check(
+        offer(|ours| ours.ciphers = vec![Cipher::Aes128Gcm]),
+        server(|config| config.algorithms.ciphers = vec![Cipher::Aes256Gcm]),
+        Incompatible::Cipher("aes256-gcm@openssh.com".into()),
+    );
+}
+
+#[test]
+fn host_key_types_that_are_known_come_first_as_in_openssh() {
+    let order = |known: &[KeyType], explicit: bool| {
+        let mut config = TransportConfig {
+            known_host_key_types: known.to_vec(),
+            ..TransportConfig::default()
+        };
+        config.algorithms.host_keys_explicit = explicit;
+        Transport::client(config).offer.host_keys
+    };
+    let default = SignatureAlgorithm::ALL;
+    assert_eq!(order(&[], false), default);
+    assert_eq!(
+        order(&[KeyType::Ed25519, KeyType::Rsa], false),
+        default,
+        "the first is known anyway"
+    );
+    assert_eq!(order(&[KeyType::Rsa], true), default, "someone chose the order");
+    let rsa_first = order(&[KeyType::Rsa], false);
+    assert_eq!(
+        rsa_first[..2],
+        [SignatureAlgorithm::RsaSha2_512, SignatureAlgorithm::RsaSha2_256]
+    );
+    assert_eq!(rsa_first[2..], default[..4]);
+}
+
+#[test]
+fn an_idle_transport_is_small_and_keeps_nothing_of_the_exchange() {
+    let pair = Pair::connected();
+    for transport in [&pair.client.transport, &pair.server.transport] {
+        assert!(transport.exchange.is_none());
+        assert!(transport.next_sealer.is_none());
+        assert_eq!(transport.queued(), 0);
+    }
+    assert!(size_of::<Transport>() <= 1024, "{}", size_of::<Transport>());
 }

@@ -5,8 +5,13 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test fails by panicking"
+    clippy::cast_possible_truncation,
+    reason = "a test fails by panicking, and knows its numbers"
 )]
 
 mod exchange;
+mod guess;
+mod hostile;
+mod packets;
 mod pair;
+mod rekey;

@@ -83,14 +83,20 @@ impl End {
     pub(super) fn packets(&self) -> Vec<Bytes> {
         let packets = self.incoming.iter().filter_map(|incoming| match incoming {
             Incoming::Packet(payload) => Some(payload.slice(1..)),
-            _ => None,
+            Incoming::Ident
+            | Incoming::KexInit
+            | Incoming::HostKey(_)
+            | Incoming::NewKeys { .. }
+            | Incoming::ExtInfo(_)
+            | Incoming::Unimplemented(_) => None,
         });
         packets.collect()
     }
 
     pub(super) fn send(&mut self, data: &[u8]) {
-        self.transport
-            .send(|packet| drop(packet.byte(message::CHANNEL_DATA).raw(data)));
+        self.transport.send(|packet| {
+            packet.byte(message::CHANNEL_DATA).raw(data);
+        });
     }
 
     pub(super) fn new_keys(&self) -> usize {
@@ -131,14 +137,12 @@ impl Pair {
 
     /// Moves bytes until nobody has anything left to say. The number of flights, for counting round trips.
     pub(super) fn run(&mut self) -> usize {
-        let mut flights = 0;
-        for _ in 0..10_000 {
+        for flights in 0..10_000 {
             let from_client = self.client.transmit(self.now);
             let from_server = self.server.transmit(self.now);
             if from_client.is_empty() && from_server.is_empty() {
                 return flights;
             }
-            flights += 1;
             let step = self.step;
             for chunk in from_client.chunks(step.min(from_client.len().max(1))) {
                 self.server.receive(self.now, chunk, self.accept);
@@ -153,10 +157,10 @@ impl Pair {
     pub(super) fn pass(&mut self, time: Duration) {
         self.now += time;
         for end in [&mut self.client, &mut self.server] {
-            if end.transport.poll_timeout().is_some_and(|due| due <= self.now) {
-                if let Err(error) = end.transport.handle_timeout(self.now) {
-                    end.error.get_or_insert(error);
-                }
+            if end.transport.poll_timeout().is_some_and(|due| due <= self.now)
+                && let Err(error) = end.transport.handle_timeout(self.now)
+            {
+                end.error.get_or_insert(error);
             }
         }
     }
@@ -176,7 +180,8 @@ pub(super) fn key_for(algorithm: SignatureAlgorithm) -> HostKey {
     match algorithm.key_type() {
         KeyType::EcdsaNistp256 => HostKey::generate_ecdsa_nistp256().unwrap(),
         KeyType::Rsa => rsa_key(),
-        _ => ed25519_key(7),
+        KeyType::Ed25519 => ed25519_key(7),
+        KeyType::EcdsaNistp384 | KeyType::EcdsaNistp521 => panic!("the server role has no such keys"),
     }
 }
 

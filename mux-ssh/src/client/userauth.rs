@@ -1,0 +1,45 @@
+//! The bytes of USERAUTH_REQUEST (RFC 4252 §5). They exist before they are sent, because they are what gets signed.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::algorithms::SignatureAlgorithm;
+use crate::message;
+use crate::wire::Writer;
+
+/// The service that is asked for (RFC 4252 §4).
+pub(crate) const USERAUTH: &str = "ssh-userauth";
+
+/// The service that runs after it (RFC 4252 §5).
+const CONNECTION: &str = "ssh-connection";
+
+/// The method `none`: asks what methods there are.
+pub(crate) fn none(user: &str) -> Bytes {
+    let mut payload = BytesMut::new();
+    head(&mut payload, user).string("none");
+    payload.freeze()
+}
+
+/// The method `publickey` (RFC 4252 §7): asks whether the key would do, or, with `signed`, what the signature is made
+/// over and goes behind.
+pub(crate) fn publickey(
+    to: &mut BytesMut,
+    user: &str,
+    key: &[u8],
+    algorithm: SignatureAlgorithm,
+    signed: bool,
+) {
+    head(to, user)
+        .string("publickey")
+        .boolean(signed)
+        .string(algorithm.name())
+        .string(key);
+}
+
+fn head<'w>(to: &'w mut BytesMut, user: &str) -> Writer<'w> {
+    let mut writer = Writer::new(to);
+    writer
+        .byte(message::USERAUTH_REQUEST)
+        .string(user)
+        .string(CONNECTION);
+    writer
+}

@@ -1,0 +1,332 @@
+//! Every line that fails a host, with the words that name it.
+
+use std::io::ErrorKind;
+
+use super::{World, check, check_error};
+
+const FILE: &str = "/home/me/.ssh/config";
+
+/// The error of a user's file with `line` as its second line, for a host on whose path it is.
+fn check_line(line: &str, expected: &str) {
+    check_error(
+        &World::user(&format!("# first\n{line}\n")),
+        "a",
+        &format!("{FILE} line 2: {expected}"),
+    );
+}
+
+#[test]
+fn what_decides_where_as_whom_or_how_safely_is_refused_by_name() {
+    for line in [
+        "ProxyJump bastion",
+        "ProxyCommand nc %h %p",
+        "CertificateFile ~/.ssh/id-cert.pub",
+        "PKCS11Provider /lib/p11.so",
+        "AddressFamily inet6",
+        "BindAddress 10.0.0.1",
+        "BindInterface eth0",
+        "CanonicalizeHostname yes",
+        "KnownHostsCommand /bin/keys",
+        "RevokedHostKeys /etc/revoked",
+        "VerifyHostKeyDNS yes",
+        "CheckHostIP yes",
+        "RefuseConnection maintenance",
+        "Match host a",
+        "Match exec true",
+        "Match !final all",
+        "Match user root",
+        "Match originalhost a final",
+        "Match canonical all",
+    ] {
+        check_line(line, &format!("{line}: not supported yet"));
+    }
+}
+
+#[test]
+fn refused_keywords_with_harmless_values_change_nothing() {
+    for line in [
+        "ProxyJump none",
+        "ProxyCommand NONE",
+        "AddressFamily any",
+        "CanonicalizeHostname no",
+        "KnownHostsCommand none",
+        "VerifyHostKeyDNS no",
+        "CheckHostIP no",
+        "CertificateFile none",
+    ] {
+        check(&World::user(line), "a", &[]);
+    }
+}
+
+#[test]
+fn a_refused_keyword_that_is_not_on_the_path_hurts_nobody() {
+    let world = World::user("Host far\n ProxyJump bastion\nHost far2\n Include jump\nHost *\n User x\n")
+        .with("/home/me/.ssh/jump", "ProxyCommand x\nMatch exec y\n");
+    check(&world, "near", &["user x"]);
+    check_error(
+        &world,
+        "far",
+        &format!("{FILE} line 2: ProxyJump bastion: not supported yet"),
+    );
+    check_error(
+        &world,
+        "far2",
+        "/home/me/.ssh/jump line 1: ProxyCommand x: not supported yet",
+    );
+}
+
+#[test]
+fn the_first_of_proxy_jump_and_proxy_command_disables_the_other() {
+    let world = World::user("Host near\n ProxyJump none\nHost *\n ProxyCommand x\n ProxyJump y\n");
+    check(&world, "near", &[]);
+    check_error(
+        &world,
+        "far",
+        &format!("{FILE} line 4: ProxyCommand x: not supported yet"),
+    );
+    let world = World::user("ProxyCommand x\n").options(&["ProxyCommand=none"]);
+    check(&world, "near", &[]);
+}
+
+#[test]
+fn unverified_host_keys_are_refused_and_the_alternative_is_named() {
+    for value in ["no", "off"] {
+        check_line(
+            &format!("StrictHostKeyChecking {value}"),
+            &format!(
+                "StrictHostKeyChecking {value} is not supported yet; \
+                 accept-new takes the keys of new hosts and still refuses changed ones"
+            ),
+        );
+    }
+    check(&World::user("StrictHostKeyChecking ask\n"), "a", &[]);
+    check(
+        &World::user("StrictHostKeyChecking yes\nStrictHostKeyChecking no\n"),
+        "a",
+        &[],
+    );
+    check_error(
+        &World::default().options(&["StrictHostKeyChecking=off"]),
+        "a",
+        "command line: StrictHostKeyChecking off is not supported yet; \
+         accept-new takes the keys of new hosts and still refuses changed ones",
+    );
+}
+
+#[test]
+fn unknown_keywords_are_errors_for_every_host_unless_ignored() {
+    check_line("Foo bar", "Bad configuration option: foo");
+    let world = World::user("Host other\n UseKeychain yes\nHost *\n IgnoreUnknown x\n");
+    check_error(
+        &world,
+        "a",
+        &format!("{FILE} line 2: Bad configuration option: usekeychain"),
+    );
+    check(
+        &World::user("IgnoreUnknown UseKey*,foo\nUseKeychain yes\nFOO bar\n"),
+        "a",
+        &[],
+    );
+    check_error(
+        &World::user("IgnoreUnknown bar,!foo\nFoo 1\n"),
+        "a",
+        &format!("{FILE} line 2: Bad configuration option: foo"),
+    );
+    check_error(
+        &World::default().options(&["Foo=1"]),
+        "a",
+        "command line: Bad configuration option: foo",
+    );
+}
+
+#[test]
+fn wrong_values_are_errors_for_every_host_as_in_openssh() {
+    let expected = "a port between 1 and 65535";
+    for value in ["0", "65536", "-1", "x", "+22", "99999999999999999999"] {
+        check_line(
+            &format!("Port {value}"),
+            &format!("bad value {value:?} for Port: expected {expected}"),
+        );
+    }
+    check_line("User", "user needs an argument");
+    check_line("User \"\"", "User needs an argument");
+    check_line("User a b", "extra arguments after User");
+    check_line("User \"a", "a quote is not closed");
+    check_line("Host \"\"", "Host needs an argument");
+    check_line(
+        "BatchMode maybe",
+        "bad value \"maybe\" for BatchMode: expected yes or no",
+    );
+    check_line(
+        "LogLevel loud",
+        "bad value \"loud\" for LogLevel: expected a log level",
+    );
+    check_line(
+        "Ciphers a,,b",
+        "bad value \"a,,b\" for Ciphers: expected algorithm names separated by commas",
+    );
+    check_line(
+        "RequiredRSASize x",
+        "bad value \"x\" for RequiredRSASize: expected a number",
+    );
+    for value in ["x", "1x", "1m-1", "99999999999", "-1", "1 "] {
+        let value = value.trim();
+        if value != "1" {
+            check_line(
+                &format!("ConnectTimeout {value}"),
+                &format!("bad value {value:?} for ConnectTimeout: expected a time such as 90 or 1m30s"),
+            );
+        }
+    }
+    check_line(
+        "IdentityAgent $A-B",
+        "bad value \"$A-B\" for IdentityAgent: expected a path, $NAME, SSH_AUTH_SOCK or none",
+    );
+    let world = World::user("Host other\n Port x\n");
+    check_error(
+        &world,
+        "a",
+        &format!("{FILE} line 2: bad value \"x\" for Port: expected {expected}"),
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read_fail_the_hosts_that_need_them() {
+    let world = World::default().without(FILE, ErrorKind::PermissionDenied);
+    check_error(&world, "a", &format!("{FILE}: cannot be read: permission denied"));
+    let world =
+        World::user("Host a\n Include secret\n").without("/home/me/.ssh/secret", ErrorKind::PermissionDenied);
+    check_error(
+        &world,
+        "a",
+        "/home/me/.ssh/secret: cannot be read: permission denied",
+    );
+    check(&world, "b", &[]);
+}
+
+#[test]
+fn a_cycle_of_includes_ends() {
+    let world = World::user("Include config\n");
+    check_error(
+        &world,
+        "a",
+        &format!("{FILE} line 1: too many nested Include files"),
+    );
+    let world = World::user("Host never\n Include b\n").with("/home/me/.ssh/b", "Include b b b b b b b b\n");
+    check_error(
+        &world,
+        "a",
+        "/home/me/.ssh/b line 1: too many nested Include files",
+    );
+}
+
+#[test]
+fn sixteen_levels_of_includes_are_enough_and_a_tree_that_doubles_is_not_walked() {
+    let nested = |last: u32| {
+        (0..last).fold(World::user("Include f0\n"), |world, i| {
+            world.with(&format!("/home/me/.ssh/f{i}"), format!("Include f{}\n", i + 1))
+        })
+    };
+    let deep = nested(15).with("/home/me/.ssh/f15", "User x\n");
+    check(&deep, "a", &["user x"]);
+    let deeper = nested(16).with("/home/me/.ssh/f16", "User x\n");
+    check_error(
+        &deeper,
+        "a",
+        "/home/me/.ssh/f15 line 1: too many nested Include files",
+    );
+    let doubling = (0..15).fold(World::user("Include f0\n"), |world, i| {
+        world.with(
+            &format!("/home/me/.ssh/f{i}"),
+            format!("Include f{0}\nInclude f{0}\n", i + 1),
+        )
+    });
+    let doubling = doubling.with("/home/me/.ssh/f15", "User x\n");
+    assert!(doubling.resolve("a").is_err());
+}
+
+#[test]
+fn blocks_and_includes_are_no_options() {
+    for option in ["Host=a", "Match=all", "Include=/x"] {
+        let (keyword, value) = option.split_once('=').unwrap();
+        let world = World::default().options(&[option]);
+        check_error(
+            &world,
+            "a",
+            &format!("command line: {keyword} {value}: not supported yet"),
+        );
+    }
+}
+
+#[test]
+fn names_that_could_be_taken_for_something_else_are_refused() {
+    for name in [
+        "-oProxyCommand=x",
+        "a b",
+        "a;b",
+        "$(x)",
+        "a`b`",
+        "a\u{0}b",
+        "a\nb",
+        "",
+        "a|b",
+        "a'b",
+    ] {
+        check_error(
+            &World::default(),
+            name,
+            &format!("command line: invalid host name {name:?}"),
+        );
+    }
+    check_error(
+        &World::user("HostName -x\n"),
+        "a",
+        &format!("{FILE} line 1: invalid host name \"-x\""),
+    );
+    for user in ["-x", "a;b", "a`b", "a\\\\", "a -b", "x|y"] {
+        let written = format!("User \"{user}\"\n");
+        let shown = user.replace("\\\\", "\\");
+        check_error(
+            &World::user(&written),
+            "h",
+            &format!("{FILE} line 1: invalid user name {shown:?}"),
+        );
+    }
+    check(&World::user("User DOMAIN\\\\joe\n"), "h", &["user DOMAIN\\joe"]);
+    check_line("User %r", "User %r: not supported yet");
+}
+
+#[test]
+fn lists_of_algorithms_that_leave_nothing_name_their_line() {
+    let config = World::user("Ciphers 3des-cbc\nKexAlgorithms +nothing\n")
+        .resolve("a")
+        .unwrap();
+    assert_eq!(
+        config.algorithms().unwrap_err().to_string(),
+        format!("{FILE} line 1: Ciphers 3des-cbc leaves no algorithm that is supported")
+    );
+    let config = World::user("PubkeyAcceptedAlgorithms -rsa-*,ecdsa-*\n")
+        .resolve("a")
+        .unwrap();
+    let names: Vec<_> = config
+        .signature_algorithms()
+        .unwrap()
+        .iter()
+        .map(|a| a.name())
+        .collect();
+    assert_eq!(names, ["ssh-ed25519"]);
+}
+
+#[test]
+fn more_identities_than_openssh_takes_are_an_error() {
+    let hundred: String = (0..100).map(|i| format!("IdentityFile k{i}\n")).collect();
+    assert_eq!(
+        World::user(&hundred).resolve("a").unwrap().identity_files.len(),
+        100
+    );
+    check_error(
+        &World::user(&format!("{hundred}IdentityFile one-more\n")),
+        "a",
+        &format!("{FILE} line 101: more than 100 values for IdentityFile"),
+    );
+}

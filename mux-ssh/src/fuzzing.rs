@@ -1,0 +1,9 @@
+//! Entry points for fuzz targets, one for each decoder. No part of the API.
+
+mod files;
+
+pub use files::{agent, key_file, known_hosts, ssh_config};
+
+pub use crate::transport::fuzzing::{
+    ext_info, identification, kex_reply, kexinit, packet, public_key, transport,
+};

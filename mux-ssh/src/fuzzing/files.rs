@@ -1,0 +1,120 @@
+//! Entry points for files and the agent.
+
+use std::io::ErrorKind;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use mux_proto::Protocol;
+
+use crate::agent::AgentClient;
+use crate::algorithms::SignatureAlgorithm;
+use crate::config::{ConfigFiles, Facts, Local, Need, Resolver, Step};
+use crate::keys::{KeyFile, PublicKey};
+use crate::known_hosts::{HostId, KnownHosts, Memo, Verdict};
+
+/// A public key that no input can guess by chance, and that parses.
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti";
+
+fn key() -> PublicKey {
+    PublicKey::parse_line(KEY).expect("a sound key").key
+}
+
+/// The input is a configuration that includes itself under every name; hosts are resolved against it.
+pub fn ssh_config(data: &[u8]) {
+    let (options, content) = data.split_first().unwrap_or((&0, data));
+    let option = String::from_utf8_lossy(content.get(..usize::from(options % 16)).unwrap_or_default());
+    let mut resolver = Resolver::new(Local {
+        home: "/home/me".to_owned(),
+        user: "me".to_owned(),
+        host: "here.example.org".to_owned(),
+        variables: [("HOME".to_owned(), "/home/me".to_owned())].into(),
+        files: if options & 16 == 0 {
+            ConfigFiles::Default
+        } else {
+            ConfigFiles::Only("/f".to_owned())
+        },
+        options: if option.is_empty() {
+            Vec::new()
+        } else {
+            vec![option.into_owned()]
+        },
+        ..Local::default()
+    });
+    // Includes of one input: enough to nest, few enough to end.
+    let mut files = 0;
+    for host in ["web1", "a", "-x", "db.example.org"] {
+        let facts = Facts {
+            host: host.to_owned(),
+            ..Facts::default()
+        };
+        while let Ok(Step::Need(need)) = resolver.resolve(&facts) {
+            files += 1;
+            match need {
+                Need::File(path) if files <= 4 => resolver.supply_file(path, Ok(content)),
+                Need::File(path) => resolver.supply_file(path, Err(ErrorKind::NotFound)),
+                Need::Glob(pattern) => {
+                    resolver.supply_glob(pattern, vec!["/g/1".to_owned(), "/g/2".to_owned()])
+                }
+            }
+        }
+        if let Ok(Step::Done(config)) = resolver.resolve(&facts) {
+            let _offer = (config.algorithms(), config.signature_algorithms());
+        }
+    }
+}
+
+/// The input is a known_hosts file; a key that is not in it is looked up.
+pub fn known_hosts(data: &[u8]) {
+    let hosts = KnownHosts::parse([("fuzz", data)]);
+    assert!(hosts.bad_lines() >= hosts.warnings().len());
+    let mut memo = Memo::default();
+    for host in [
+        HostId::new("web1", 22),
+        HostId::new("web1", 2222),
+        HostId::alias("*"),
+    ] {
+        let first = hosts.lookup(&mut memo, &host, &key());
+        assert_eq!(hosts.lookup(&mut memo, &host, &key()), first);
+        let _types = hosts.key_types(&mut memo, &host);
+        if let Verdict::Known(place) = first {
+            assert!(place.line > 0);
+        }
+    }
+}
+
+/// The input is a key file, or a line of a `.pub` file, or a bare key blob.
+pub fn key_file(data: &[u8]) {
+    if let Ok(file) = KeyFile::parse(data) {
+        // Opening an encrypted one takes its rounds, which is no decoding.
+        if !file.is_encrypted() {
+            let _opened = file.unlock(None).map(|key| {
+                let algorithms = key.public().key_type().signature_algorithms();
+                algorithms
+                    .iter()
+                    .map(|&algorithm| key.sign(algorithm, b"data"))
+                    .collect::<Vec<_>>()
+            });
+        }
+    }
+    let _line = std::str::from_utf8(data).map(PublicKey::parse_line);
+    let _blob = PublicKey::parse(data);
+}
+
+/// The input is what an agent sends.
+pub fn agent(now: Instant, data: &[u8]) {
+    let mut client = AgentClient::new();
+    client.request_identities();
+    client.sign(&key(), SignatureAlgorithm::Ed25519, b"data");
+    client.bind_session(&key(), b"session", b"signature");
+    let mut input = BytesMut::new();
+    for piece in data.chunks(7) {
+        input.extend_from_slice(piece);
+        let mut out = mux_proto::SendQueue::new();
+        client.poll_transmit(now, &mut out);
+        if client.handle_input(now, &mut input).is_err() {
+            return;
+        }
+        while client.poll_event().is_some() {}
+    }
+    let _end = client.handle_eof(now);
+}

@@ -1,0 +1,72 @@
+//! `cargo xtask bench cold|rtt|loop`: ours against others, in the same run, as whole processes with their children.
+//!
+//! It builds release binaries, measures them and writes what it prints as JSON below `target/bench/`, too.
+
+mod clients;
+mod cold;
+mod cost;
+mod fleet;
+mod hold;
+mod loops;
+mod options;
+mod packets;
+mod rtt;
+mod servers;
+mod statistics;
+mod table;
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::{build, cleanup, command, paths};
+use options::Options;
+
+pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
+    let options = Options::parse(arguments)?;
+    if options.install_peers {
+        clients::install()?;
+        if options.verb.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let measure: fn(&Options) -> Result<Value> = match options.verb.as_str() {
+        "cold" => cold::run,
+        "rtt" => rtt::run,
+        "loop" => loops::run,
+        other => bail!("no benchmark `{other}`; there are cold, rtt, loop"),
+    };
+    cleanup::on_signals()?;
+    if options.verb == "loop" {
+        build::release(&["--package", "mux-core", "--example", "loop_bench"])?;
+    } else {
+        build::release(&["--package", "mux-core", "--example", "relay"])?;
+        build::release(&["--package", "mux-cli", "--bin", "mux", "--example", "hold"])?;
+    }
+    let results = measure(&options)?;
+    save(&options.verb, results)
+}
+
+fn save(verb: &str, results: Value) -> Result<ExitCode> {
+    let directory = paths::target().join("bench");
+    std::fs::create_dir_all(&directory)?;
+    let path = directory.join(format!("{verb}.json"));
+    let report = json!({ "benchmark": verb, "machine": machine(), "results": results });
+    std::fs::write(&path, serde_json::to_string_pretty(&report)?)
+        .with_context(|| path.display().to_string())?;
+    println!("\n{}", path.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Figures of two machines can't be compared; ratios can. This tells them apart.
+fn machine() -> Value {
+    let system = command::output(Command::new("uname").arg("-srm")).unwrap_or_default();
+    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
+    let model = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = model
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .unwrap_or_default();
+    json!({ "system": system.trim(), "cpus": cpus, "model": model.trim_start_matches(['\t', ' ', ':']) })
+}

@@ -1,0 +1,61 @@
+//! What `bench` can be told. Defaults are the project's reference measurement.
+
+use anyhow::{Result, bail};
+use lexopt::{Arg, ValueExt};
+
+use super::clients::Client;
+
+#[derive(Debug)]
+pub(super) struct Options {
+    pub(super) verb: String,
+    pub(super) hosts: u16,
+    pub(super) rtt: u32,
+    pub(super) runs: u32,
+    pub(super) install_peers: bool,
+    /// All that are installed, if empty.
+    only: Vec<Client>,
+}
+
+impl Options {
+    pub(super) fn parse(mut arguments: lexopt::Parser) -> Result<Self> {
+        let mut options = Self {
+            verb: String::new(),
+            hosts: 100,
+            rtt: 25,
+            runs: 5,
+            install_peers: false,
+            only: Vec::new(),
+        };
+        while let Some(argument) = arguments.next()? {
+            match argument {
+                Arg::Long("hosts") => options.hosts = arguments.value()?.parse()?,
+                Arg::Long("rtt") => options.rtt = arguments.value()?.parse()?,
+                Arg::Long("runs") => options.runs = arguments.value()?.parse()?,
+                Arg::Long("client") => options.only.push(client(&arguments.value()?.string()?)?),
+                Arg::Long("install-peers") => options.install_peers = true,
+                Arg::Value(verb) if options.verb.is_empty() => options.verb = verb.string()?,
+                Arg::Short(_) | Arg::Long(_) | Arg::Value(_) => return Err(argument.unexpected().into()),
+            }
+        }
+        Ok(options)
+    }
+
+    /// In the order of the tables.
+    pub(super) fn clients(&self) -> impl Iterator<Item = Client> {
+        let wanted = |client: &Client| self.only.is_empty() || self.only.contains(client);
+        Client::ALL
+            .iter()
+            .copied()
+            .filter(move |client| wanted(client) && client.is_installed())
+    }
+}
+
+fn client(name: &str) -> Result<Client> {
+    match Client::ALL
+        .iter()
+        .find(|client| client.name().split(' ').next() == Some(name))
+    {
+        Some(client) => Ok(*client),
+        None => bail!("no client `{name}`; there are mux, ssh, asyncssh, bssh"),
+    }
+}
