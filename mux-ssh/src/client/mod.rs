@@ -19,6 +19,8 @@ mod replies;
 mod session;
 mod stdin;
 mod table;
+#[cfg(test)]
+mod tests;
 mod userauth;
 mod violation;
 mod window;

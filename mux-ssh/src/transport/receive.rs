@@ -18,7 +18,7 @@ pub const MAX_DESCRIPTION: usize = 1024;
 /// IGNORE, DEBUG and UNIMPLEMENTED before the first NEWKEYS, where strict key exchange does not forbid them: no
 /// implementation sends more than a few.
 pub const MAX_IGNORED_BEFORE_KEYS: u32 = 64;
-/// Each unknown message costs us an answer; a peer that is newer than we are has a handful.
+/// Under one key. Each unknown message costs us an answer; a peer that is newer than we are has a handful.
 pub const MAX_UNKNOWN_MESSAGES: u32 = 1024;
 
 impl Transport {
