@@ -22,6 +22,8 @@ const TARGETS: &[(&str, Target)] = &[
     ("ext_info", ssh::ext_info),
     ("transport", |data| ssh::transport(Instant::now(), data)),
     ("public_key", ssh::public_key),
+    ("auth", |data| ssh::auth(Instant::now(), data)),
+    ("channel", |data| ssh::channel(Instant::now(), data)),
 ];
 
 static TARGET: OnceLock<Target> = OnceLock::new();

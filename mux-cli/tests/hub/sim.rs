@@ -15,6 +15,7 @@ use mux_cli::hub::{
 use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
 use mux_ssh::Client;
+use mux_ssh::algorithms::KeyType;
 use mux_ssh::client::Identity;
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::server::key_file::Seed;
@@ -99,6 +100,7 @@ pub struct Sim {
     /// The first key is offered as one that is known to work.
     pub proven: bool,
     pub memory: Option<ServerMemory>,
+    pub known_types: Vec<KeyType>,
     pub judgement: Judgement,
     /// Signatures are never given; tickets and questions that wait are here.
     pub agent_hangs: bool,
@@ -140,6 +142,7 @@ impl Sim {
             keys: vec![key()],
             proven: true,
             memory: None,
+            known_types: Vec::new(),
             judgement: Judgement::Accept,
             agent_hangs: false,
             waiting: Vec::new(),
@@ -269,7 +272,7 @@ impl Sim {
             key: KeyId(index),
             label: format!("key{index}").into(),
         });
-        Prepared { keys: keys.collect(), memory: self.memory.clone(), ..Prepared::default() }
+        Prepared { keys: keys.collect(), memory: self.memory.clone(), known_host_key_types: self.known_types.clone(), skipped: Vec::new() }
     }
 
     /// Moves what is due on every link.
