@@ -9,6 +9,8 @@ mod channels;
 mod config;
 mod event;
 mod events;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod habits;
 mod incoming;
 mod keepalive;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 
 use super::ext_info::{self, ExtInfo};
-use super::{Incoming, Transport};
+use super::{Incoming, Sending, Transport};
 use crate::message::{
     DEBUG, DISCONNECT, EXT_INFO, IGNORE, KEXINIT, NEWKEYS, SERVICE_ACCEPT, SERVICE_REQUEST, UNIMPLEMENTED,
 };
@@ -45,7 +45,13 @@ impl Transport {
             return Err(self.fail(Violation::UnknownMessageFlood.into()));
         }
         let sequence = self.inbound.sequence.wrapping_sub(1);
-        self.control.push(|packet| {
+        // It must not overtake the answers to earlier packets (RFC 4253 §11.4), a refused login's among them; a key
+        // exchange does not hold it back.
+        let queue = match self.sending {
+            Sending::Open => &mut self.services,
+            Sending::Unstarted | Sending::Exchange | Sending::Over => &mut self.control,
+        };
+        queue.push(|packet| {
             packet.byte(UNIMPLEMENTED).uint32(sequence);
         });
         Ok(())

@@ -87,7 +87,7 @@ fn new_keys_while_a_channel_opens_hold_the_command_back_and_lose_nothing() {
     pair.data(0, b"ok");
     assert_eq!(pair.take_kinds(), [CHANNEL_OPEN, CHANNEL_REQUEST, CHANNEL_EOF]);
     assert_eq!(pair.output(id), b"ok");
-    assert!(!pair.peer.is_rekeying());
+    assert!(pair.peer.can_send_now());
     pair.assert_healthy();
 }
 
@@ -131,7 +131,7 @@ fn new_keys_while_someone_signs_leave_the_session_id_as_it_was() {
     let session = pair.peer.session_id().unwrap().clone();
     server_rekeys(&mut pair);
     pair.run();
-    assert!(!pair.peer.is_rekeying());
+    assert!(pair.peer.can_send_now());
     let (question, data) = pair
         .events
         .iter()
