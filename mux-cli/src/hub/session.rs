@@ -34,7 +34,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 let key = offer.key;
                 self.ask(cx, Action::Sign { question: id, key, algorithm, data, binding });
             }
-            Said::KeyRefused { identity } => self.key_refused(identity),
+            Said::KeyRefused { identity } => self.key_refused(cx, identity),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
             Said::Learned(memory) => self.ask(cx, Action::Remember(memory)),
@@ -122,9 +122,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.with_client(cx, |client| client.answer_signature(question, signature.ok()));
     }
 
-    fn key_refused(&mut self, identity: usize) {
-        if let Some(offer) = self.prepared.keys.get(identity) {
-            self.tried.push(format!("{}: not accepted", offer.label));
+    fn key_refused<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: usize) {
+        let Some(offer) = self.prepared.keys.get(identity) else { return };
+        self.tried.push(format!("{}: not accepted", offer.label));
+        if offer.identity.proven {
+            self.ask(cx, Action::ForgetKey(offer.key));
         }
     }
 
@@ -240,7 +242,6 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
     fn drop_identity<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: Option<usize>) {
         let Some(identity) = identity else { return };
-        self.key_refused(identity);
         if identity < self.prepared.keys.len() {
             let offer = self.prepared.keys.remove(identity);
             self.ask(cx, Action::ForgetKey(offer.key));
