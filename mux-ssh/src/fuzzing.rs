@@ -4,6 +4,7 @@ mod files;
 
 pub use files::{agent, key_file, known_hosts, ssh_config};
 
+pub use crate::client::fuzzing::{auth, channel};
 pub use crate::transport::fuzzing::{
     ext_info, identification, kex_reply, kexinit, packet, public_key, transport,
 };

@@ -14,8 +14,12 @@ use super::{Links, Reason, links};
 /// never says so.
 const AFTER_SIGNAL: Duration = Duration::from_secs(1);
 
-/// How long the second channel has. It kills after half a second, and the whole is to be over within 3 s.
-const AFTER_KILLER: Duration = Duration::from_millis(1800);
+/// How long the second channel has. It is done after half a second where the server is idle, and everything is over
+/// within 2 s then; a server that is busy with a whole fleet's worth of these takes longer to start them.
+const AFTER_KILLER: Duration = Duration::from_secs(5);
+
+/// How long the command has once the second channel has done its work: its channel closes at once if it is gone.
+const AFTER_KILLED: Duration = Duration::from_millis(300);
 
 /// Ends the process groups of the sessions that have the same sshd as their parent: TERM, then KILL half a second
 /// later.
@@ -29,7 +33,7 @@ const KILLER: &str = concat!(
     r#"[ "$3" = "$u" ] && [ "$1" != "$$" ] && echo "$4"; done; "#,
     r#"else ps -A -o pid= -o ppid= -o pgid= | while read -r p q r; do "#,
     r#"[ "$q" = "$u" ] && [ "$p" != "$$" ] && echo "$r"; done; fi; }; "#,
-    r#"for s in TERM KILL; do for p in $(g); do kill -"$s" -- "-$p"; done; "#,
+    r#"for s in TERM KILL; do for p in $(g); do kill -"$s" "-$p"; done; "#,
     r#"[ $s = KILL ] || sleep 0.5 || sleep 1; done' 2>/dev/null"#,
 );
 
@@ -96,11 +100,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         None
     }
 
-    /// The second channel was refused: nothing more can be done, and waiting does not help.
-    pub(super) fn killer_failed(&mut self) {
+    /// The second channel has done its work, or was refused: nothing more can be done.
+    pub(super) fn killer_over(&mut self) {
         if let Some(Killing { step: Step::Forced(Some(_)), next_at, .. }) = &mut self.killing {
-            // Due at once: the job ends at the next look at the clock.
-            *next_at = self.last_heard;
+            *next_at = (*next_at).min(self.last_heard + AFTER_KILLED);
         }
     }
 

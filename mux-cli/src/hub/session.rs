@@ -51,9 +51,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.channel_failed(cx, channel, reason, may_have_run);
             }
             Said::ChannelClosed { channel } if self.is_command(channel) => self.command_over(cx),
+            Said::ChannelClosed { .. } => self.killer_over(),
             Said::Disconnected { description, .. } => self.farewell = Some(one_line(&description)),
-            // Of the channel that kills, only its failure matters; nothing is written to a command's input.
-            Said::ExitStatus { .. } | Said::ExitSignal { .. } | Said::ChannelClosed { .. } => {}
+            // How the command that kills ended matters to nobody, and nothing is written to a command's input.
+            Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
     }
@@ -171,7 +172,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         may_have_run: bool,
     ) {
         if !self.is_command(channel) {
-            return self.killer_failed();
+            return self.killer_over();
         }
         if reason == ChannelFailure::ConnectionLost {
             // The end of the link follows and says why.
@@ -213,13 +214,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
     /// A gamble of ours did not suit the server: one more connection without it. Nothing ran and the server is not
     /// to blame, so this is no retry.
     fn connect_again<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, error: &Error) -> bool {
-        let caution = match error {
-            Error::GuessRejected if !self.caution.no_guess => &mut self.caution.no_guess,
-            Error::EarlyAuthRefused { .. } if !self.caution.step_by_step => &mut self.caution.step_by_step,
-            _ => return false,
+        let caution = if *error == Error::GuessRejected {
+            &mut self.caution.no_guess
+        } else if matches!(error, Error::EarlyAuthRefused { .. }) {
+            &mut self.caution.step_by_step
+        } else {
+            return false;
         };
-        *caution = true;
-        if self.killing.is_some() {
+        if std::mem::replace(caution, true) || self.killing.is_some() {
             return false;
         }
         if let Error::EarlyAuthRefused { identity } = error {

@@ -11,7 +11,7 @@ use super::net::{Heard, Net};
 use super::outside::Outside;
 use super::settings;
 use super::stop::{Order, Signal, Stop};
-use super::{complain, report};
+use super::report;
 use crate::exit::{self, Cut};
 use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage};
 use crate::output::{Destination, Output};

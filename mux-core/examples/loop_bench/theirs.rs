@@ -89,7 +89,7 @@ pub(crate) fn events(seconds: f64) -> io::Result<Counted> {
             spawn_local(async move {
                 let mut buffer = vec![0; 4096];
                 while let Ok(read @ 1..) = reader.read(&mut buffer).await {
-                    add(&count, read);
+                    add(&count, 1);
                     if writer
                         .write_all(buffer.get(..read).unwrap_or_default())
                         .await

@@ -169,7 +169,9 @@ impl<P: Protocol> Driver<P> {
         if flush == Pass::Again || link.may_read() {
             self.reactor.requeue(key);
         }
-        self.reactor.set_timer(key, link.deadline());
+        if let Some(deadline) = link.rearm() {
+            self.reactor.set_timer(key, deadline);
+        }
         if link.io.is_memory() {
             let seen = link.take_seen();
             let tell = [

@@ -110,7 +110,7 @@ impl Channels {
 
     pub(crate) fn close(&mut self, id: ChannelId, events: &mut Events) {
         let spare_id = self.table.new_id(id.slot);
-        let keep = self.opening.keeps_spare();
+        let keep = self.opening.keeps_spare() && !self.table.iter().any(Channel::is_spare);
         let Some(channel) = self.table.owned(id) else {
             return;
         };

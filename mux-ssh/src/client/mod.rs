@@ -9,6 +9,8 @@ mod channels;
 mod config;
 mod event;
 mod events;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod habits;
 mod incoming;
 mod keepalive;
@@ -19,6 +21,8 @@ mod replies;
 mod session;
 mod stdin;
 mod table;
+#[cfg(test)]
+mod tests;
 mod userauth;
 mod violation;
 mod window;

@@ -135,6 +135,7 @@ impl Transport {
         };
         self.inbound.rekey(opener, self.peer.strict);
         self.rekey_at = now.checked_add(self.rekey.time);
+        self.peer.unknown = 0;
         let first = !mem::replace(&mut self.peer.keyed, true);
         Ok(Some(Incoming::NewKeys { first }))
     }
@@ -147,6 +148,9 @@ impl Transport {
             Error::UnexpectedEof
                 | Error::Disconnected { .. }
                 | Error::Violation(Violation::UnexpectedMessage(_))
+                // A server that judged the guess otherwise than its kind does has answered another offer of ours
+                // than the one that we go by. Without the guess, a proof that is really wrong stays wrong.
+                | Error::Violation(Violation::Signature | Violation::KexValue)
         );
         if guessed && symptom && self.peer.ident.is_some() {
             Error::GuessRejected
@@ -166,8 +170,8 @@ impl Transport {
         if let (Side::Server, Some(ident)) = (peer_side, &self.peer.ident) {
             self.peer.learned = Some(Box::new(ServerMemory {
                 ident: ident.stable(),
-                first_kex: theirs.kex.first().unwrap_or_default().to_owned(),
-                first_host_key: theirs.host_keys.first().unwrap_or_default().to_owned(),
+                first_kex: kexinit::first_name(theirs.kex),
+                first_host_key: kexinit::first_name(theirs.host_keys),
                 post_quantum: theirs.has_post_quantum(&self.offer.kex),
                 one_session: false,
                 none_first: false,

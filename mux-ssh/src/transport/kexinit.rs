@@ -194,6 +194,14 @@ fn choose<A: Copy + PartialEq>(
     }
 }
 
+/// The first name, if it is one that can exist: RFC 4251 §6 allows 64 bytes.
+pub(super) fn first_name(list: NameList<'_>) -> String {
+    list.first()
+        .filter(|name| name.len() <= 64)
+        .unwrap_or_default()
+        .to_owned()
+}
+
 fn shown(list: NameList<'_>) -> String {
     let mut text = String::new();
     for name in list.iter().filter(|name| !MARKERS.contains(name)) {

@@ -308,11 +308,6 @@ impl Transport {
         }
     }
 
-    /// Whether a key exchange is under way, the first one included.
-    pub(crate) fn is_rekeying(&self) -> bool {
-        self.exchange.is_some() || self.sending != Sending::Open
-    }
-
     /// The hash of the first exchange; set when the host key is asked about.
     pub(crate) fn session_id(&self) -> Option<&Bytes> {
         self.session.as_ref().map(|session| &session.id)
@@ -333,16 +328,6 @@ impl Transport {
         self.peer.ident.as_ref()
     }
 
-    /// Whether strict key exchange is in force; known from the peer's KEXINIT on.
-    pub(crate) fn is_strict(&self) -> bool {
-        self.peer.strict
-    }
-
-    /// Whether the peer takes EXT_INFO; known from the peer's KEXINIT on.
-    pub(crate) fn peer_takes_ext_info(&self) -> bool {
-        self.peer.takes_ext_info
-    }
-
     /// What is worth remembering about this server, once its KEXINIT was read. `one_session` is for others to fill
     /// in.
     pub(crate) fn learned(&self) -> Option<&ServerMemory> {
@@ -357,6 +342,12 @@ impl Transport {
             bytes_sent: self.outbound.bytes,
             bytes_received: self.inbound.bytes,
         }
+    }
+
+    /// Whether a key exchange is under way, the first one included.
+    #[cfg(test)]
+    pub(crate) fn is_rekeying(&self) -> bool {
+        self.exchange.is_some() || self.sending != Sending::Open
     }
 
     fn side(&self) -> Side {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 
 use super::ext_info::{self, ExtInfo};
-use super::{Incoming, Transport};
+use super::{Incoming, Sending, Transport};
 use crate::message::{
     DEBUG, DISCONNECT, EXT_INFO, IGNORE, KEXINIT, NEWKEYS, SERVICE_ACCEPT, SERVICE_REQUEST, UNIMPLEMENTED,
 };
@@ -18,7 +18,7 @@ pub const MAX_DESCRIPTION: usize = 1024;
 /// IGNORE, DEBUG and UNIMPLEMENTED before the first NEWKEYS, where strict key exchange does not forbid them: no
 /// implementation sends more than a few.
 pub const MAX_IGNORED_BEFORE_KEYS: u32 = 64;
-/// Each unknown message costs us an answer; a peer that is newer than we are has a handful.
+/// Under one key. Each unknown message costs us an answer; a peer that is newer than we are has a handful.
 pub const MAX_UNKNOWN_MESSAGES: u32 = 1024;
 
 impl Transport {
@@ -45,7 +45,13 @@ impl Transport {
             return Err(self.fail(Violation::UnknownMessageFlood.into()));
         }
         let sequence = self.inbound.sequence.wrapping_sub(1);
-        self.control.push(|packet| {
+        // It must not overtake the answers to earlier packets (RFC 4253 §11.4), a refused login's among them; a key
+        // exchange does not hold it back.
+        let queue = match self.sending {
+            Sending::Open => &mut self.services,
+            Sending::Unstarted | Sending::Exchange | Sending::Over => &mut self.control,
+        };
+        queue.push(|packet| {
             packet.byte(UNIMPLEMENTED).uint32(sequence);
         });
         Ok(())

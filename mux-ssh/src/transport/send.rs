@@ -72,7 +72,8 @@ impl Transport {
             && !self.is_used_up()
     }
 
-    /// Bytes of packets that are queued and not yet encrypted.
+    /// Bytes of packets that are queued and not yet encrypted. A client writes its packets when there is room instead.
+    #[cfg(any(test, feature = "server"))]
     pub(crate) fn queued(&self) -> usize {
         self.control.len() + self.services.len()
     }

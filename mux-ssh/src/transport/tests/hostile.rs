@@ -664,3 +664,45 @@ fn an_end_at_any_byte_of_a_session_is_an_error_and_no_panic() {
         "nobody is there to be told"
     );
 }
+
+#[test]
+fn bytes_changed_at_random_end_in_an_error_and_no_panic() {
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = move |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % below as u64) as usize
+    };
+    let mut pair = before_reply(Kex::Curve25519);
+    let mut flight = BytesMut::from(&b"notice\r\nSSH-2.0-mux_x\r\n"[..]);
+    let kexinit = Script::openssh().kexinit(true).bytes;
+    flight.extend_from_slice(&kexinit[b"SSH-2.0-OpenSSH_9.2p1\r\n".len()..]);
+    flight.extend_from_slice(&pair.server.transmit(pair.now));
+    for _ in 0..1000 {
+        let mut changed = flight.clone();
+        for _ in 0..=random(4) {
+            let place = random(changed.len());
+            changed[place] = random(256) as u8;
+        }
+        changed.truncate(1 + random(changed.len()));
+        let config = offer(|ours| ours.kex = vec![Kex::Curve25519]);
+        let mut client = End::new(Transport::client(config));
+        client.transmit(pair.now);
+        client.receive(pair.now, &changed, Some(true));
+        assert_eq!(client.new_keys(), 0, "the signature is over another exchange");
+    }
+}
+
+#[test]
+fn a_name_that_no_algorithm_can_have_is_not_remembered() {
+    let long = format!("{},curve25519-sha256", "x".repeat(65));
+    let client = Script::openssh()
+        .kexinit_with(long.as_bytes(), b"ssh-ed25519")
+        .client();
+    let learned = client.transport.learned().unwrap();
+    assert_eq!(
+        (learned.first_kex.as_str(), learned.first_host_key.as_str()),
+        ("", "ssh-ed25519")
+    );
+}

@@ -227,7 +227,7 @@ fn the_strict_marker_counts_in_the_first_kexinit_only_and_sequences_start_again(
     pair.client.transport.start_rekey(pair.now);
     pair.run();
     pair.assert_healthy();
-    assert!(pair.client.transport.is_strict());
+    assert!(pair.client.transport.peer.strict);
     assert_eq!(pair.client.transport.outbound.sequence, 0);
     assert_eq!(pair.client.transport.inbound.sequence, 0);
 }
@@ -256,7 +256,7 @@ fn without_strict_key_exchange_sequences_run_on() {
     pair.client.send(b"and on");
     pair.run();
     pair.assert_healthy();
-    assert!(!pair.client.transport.is_strict());
+    assert!(!pair.client.transport.peer.strict);
     assert_eq!(
         u64::from(pair.client.transport.outbound.sequence),
         pair.client.transport.outbound.packets
