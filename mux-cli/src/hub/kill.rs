@@ -25,10 +25,13 @@ const AFTER_KILLED: Duration = Duration::from_millis(300);
 /// later.
 ///
 /// sshd starts every session as the leader of its own group, so that the group of a child of `$PPID` is one session.
-/// `exec sh -c` makes it the same line for every login shell. `/proc` first: small systems have no `ps`, or one
-/// without `ppid`. A `sleep` that takes no fractions is one that fails, and then a whole second is waited.
+/// Where the parent is not a server that serves one connection (OpenSSH, dropbear), its other children are other
+/// people's work, and nothing is touched. `exec sh -c` makes it the same line for every login shell. `/proc` first:
+/// small systems have no `ps`, or one without `ppid`. A `sleep` that takes no fractions is one that fails, and then a
+/// whole second is waited.
 const KILLER: &str = concat!(
-    r#"exec sh -c 'u=$PPID; g() { if [ -r /proc/self/stat ]; then "#,
+    r#"exec sh -c 'u=$PPID; read -r n </proc/$u/comm || n=$(ps -o comm= -p $u); "#,
+    r#"case ${n##*/} in sshd*|dropbear*) ;; *) exit 1;; esac; g() { if [ -r /proc/self/stat ]; then "#,
     r#"for f in /proc/[0-9]*/stat; do read -r l <"$f" || continue; set -- "${l%% *}" ${l##*") "}; "#,
     r#"[ "$3" = "$u" ] && [ "$1" != "$$" ] && echo "$4"; done; "#,
     r#"else ps -A -o pid= -o ppid= -o pgid= | while read -r p q r; do "#,
