@@ -152,7 +152,10 @@ impl Transport {
         // A server that judges a guess otherwise than its kind does answers another offer of ours than the one that we
         // go by. Where the guess was what it names first, all kinds judge alike, and a wrong proof is one.
         let doubtful = matches!(self.role, Role::Client { doubtful: true, .. });
-        let wrong_proof = matches!(error, Error::Violation(Violation::Signature | Violation::KexValue));
+        let wrong_proof = matches!(
+            error,
+            Error::Violation(Violation::Signature | Violation::KexValue)
+        );
         if guessed && (symptom || (doubtful && wrong_proof)) && self.peer.ident.is_some() {
             Error::GuessRejected
         } else {
