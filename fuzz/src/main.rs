@@ -25,6 +25,8 @@ const TARGETS: &[(&str, Decoder)] = &[
     ("public_key", ssh::public_key),
     ("auth", |data| ssh::auth(Instant::now(), data)),
     ("channel", |data| ssh::channel(Instant::now(), data)),
+    ("auth", |data| ssh::auth(Instant::now(), data)),
+    ("channel", |data| ssh::channel(Instant::now(), data)),
     ("known_hosts", ssh::known_hosts),
     ("ssh_config", ssh::ssh_config),
     ("key_file", ssh::key_file),

@@ -25,14 +25,15 @@ const AFTER_KILLED: Duration = Duration::from_millis(300);
 /// later.
 ///
 /// sshd starts every session as the leader of its own group, so that the group of a child of `$PPID` is one session.
-/// That the parent is such a server is looked at first: a shell that starts after its connection is gone is a child
-/// of init, whose other children are everybody's. `exec sh -c` makes it the same line for every login shell. `/proc`
+/// That the parent is a server that serves one connection (OpenSSH, dropbear) is looked at first: a shell that starts
+/// after its connection is gone is a child of init, and the other children of init, or of a server that serves all its
+/// connections, are other people's work. `exec sh -c` makes it the same line for every login shell. `/proc`
 /// first: small systems have no `ps`, or one without `ppid`. A `sleep` that takes no fractions is one that fails, and
 /// then a whole second is waited.
 pub const KILL_LINE: &str = concat!(
     r#"exec sh -c 'u=$PPID; [ "$u" -gt 1 ] || exit 1; "#,
     r#"if [ -r /proc/$u/comm ]; then read -r c </proc/$u/comm; else c=$(ps -o comm= -p "$u"); fi; "#,
-    r#"case $c in *sshd*|*dropbear*) ;; *) exit 1;; esac; "#,
+    r#"case ${c##*/} in sshd*|dropbear*) ;; *) exit 1;; esac; "#,
     r#"g() { if [ -r /proc/self/stat ]; then "#,
     r#"for f in /proc/[0-9]*/stat; do read -r l <"$f" || continue; set -- "${l%% *}" ${l##*") "}; "#,
     r#"[ "$3" = "$u" ] && [ "$1" != "$$" ] && echo "$4"; done; "#,
