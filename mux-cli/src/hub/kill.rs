@@ -25,13 +25,16 @@ const AFTER_KILLED: Duration = Duration::from_millis(300);
 /// later.
 ///
 /// sshd starts every session as the leader of its own group, so that the group of a child of `$PPID` is one session.
-/// Where the parent is not a server that serves one connection (OpenSSH, dropbear), its other children are other
-/// people's work, and nothing is touched. `exec sh -c` makes it the same line for every login shell. `/proc` first:
-/// small systems have no `ps`, or one without `ppid`. A `sleep` that takes no fractions is one that fails, and then a
-/// whole second is waited.
-const KILLER: &str = concat!(
-    r#"exec sh -c 'u=$PPID; read -r n </proc/$u/comm || n=$(ps -o comm= -p $u); "#,
-    r#"case ${n##*/} in sshd*|dropbear*) ;; *) exit 1;; esac; g() { if [ -r /proc/self/stat ]; then "#,
+/// That the parent is a server that serves one connection (OpenSSH, dropbear) is looked at first: a shell that starts
+/// after its connection is gone is a child of init, and the other children of init, or of a server that serves all its
+/// connections, are other people's work. `exec sh -c` makes it the same line for every login shell. `/proc`
+/// first: small systems have no `ps`, or one without `ppid`. A `sleep` that takes no fractions is one that fails, and
+/// then a whole second is waited.
+pub const KILL_LINE: &str = concat!(
+    r#"exec sh -c 'u=$PPID; [ "$u" -gt 1 ] || exit 1; "#,
+    r#"if [ -r /proc/$u/comm ]; then read -r c </proc/$u/comm; else c=$(ps -o comm= -p "$u"); fi; "#,
+    r#"case ${c##*/} in sshd*|dropbear*) ;; *) exit 1;; esac; "#,
+    r#"g() { if [ -r /proc/self/stat ]; then "#,
     r#"for f in /proc/[0-9]*/stat; do read -r l <"$f" || continue; set -- "${l%% *}" ${l##*") "}; "#,
     r#"[ "$3" = "$u" ] && [ "$1" != "$$" ] && echo "$4"; done; "#,
     r#"else ps -A -o pid= -o ppid= -o pgid= | while read -r p q r; do "#,
@@ -94,7 +97,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Local(key) => cx.links.kill(*key, links::Kill::Kill),
             Phase::Session(session) => {
                 let now = cx.now;
-                let command = Bytes::from_static(KILLER.as_bytes());
+                let command = Bytes::from_static(KILL_LINE.as_bytes());
                 let client = cx.links.client(session.key)?;
                 return Some(client.exec(now, Exec { command, env: Vec::new(), stdin: Stdin::Closed }));
             }

@@ -23,11 +23,11 @@ use mux_ssh::server::{Authorized, Event as ServerEvent, Exit, Plan, Server, Serv
 use mux_ssh::transport::ServerMemory;
 
 /// From here to every server and back.
-pub const RTT: Duration = Duration::from_millis(20);
+pub(crate) const RTT: Duration = Duration::from_millis(20);
 
 /// How an address behaves.
 #[derive(Clone)]
-pub enum Behaviour {
+pub(crate) enum Behaviour {
     /// Nothing comes back.
     Dropping,
     /// The connection is refused after a round trip.
@@ -40,7 +40,7 @@ pub enum Behaviour {
 
 /// What a server does with a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Commands {
+pub(crate) enum Commands {
     /// Prints it and ends with this status.
     Echo(u32),
     /// Ends when it is told TERM.
@@ -56,7 +56,7 @@ pub enum Commands {
 }
 
 /// What happened, and when.
-pub type Log = Vec<(Duration, Event)>;
+pub(crate) type Log = Vec<(Duration, Event)>;
 
 struct Link {
     address: SocketAddr,
@@ -72,65 +72,65 @@ struct Link {
 
 /// The links of a simulated network.
 #[derive(Default)]
-pub struct Network {
+pub(crate) struct Network {
     now: Option<Instant>,
     behaviours: HashMap<SocketAddr, Behaviour>,
     links: BTreeMap<usize, Link>,
     next: usize,
     /// Every connection that was started.
-    pub connects: Vec<(Duration, SocketAddr)>,
+    pub(crate) connects: Vec<(Duration, SocketAddr)>,
     /// Commands that servers were given, in order.
-    pub commands: Vec<Bytes>,
+    pub(crate) commands: Vec<Bytes>,
     start: Option<Instant>,
     open_by_address: HashMap<SocketAddr, usize>,
     /// The most unauthenticated connections that an address had at once.
-    pub most_open: usize,
+    pub(crate) most_open: usize,
 }
 
 /// A hub in its network.
-pub struct Sim {
-    pub hub: Hub<usize>,
-    pub net: Network,
-    pub now: Instant,
-    pub start: Instant,
-    pub log: Log,
+pub(crate) struct Sim {
+    pub(crate) hub: Hub<usize>,
+    pub(crate) net: Network,
+    pub(crate) now: Instant,
+    pub(crate) start: Instant,
+    pub(crate) log: Log,
     /// Names and what they resolve to; an empty list never resolves.
-    pub names: HashMap<String, Vec<SocketAddr>>,
-    pub keys: Vec<Arc<PrivateKey>>,
+    pub(crate) names: HashMap<String, Vec<SocketAddr>>,
+    pub(crate) keys: Vec<Arc<PrivateKey>>,
     /// The first key is offered as one that is known to work.
-    pub proven: bool,
-    pub memory: Option<ServerMemory>,
-    pub known_types: Vec<KeyType>,
-    pub judgement: Judgement,
+    pub(crate) proven: bool,
+    pub(crate) memory: Option<ServerMemory>,
+    pub(crate) known_types: Vec<KeyType>,
+    pub(crate) judgement: Judgement,
     /// Signatures are never given; tickets and questions that wait are here.
-    pub agent_hangs: bool,
-    pub waiting: Vec<Ticket>,
+    pub(crate) agent_hangs: bool,
+    pub(crate) waiting: Vec<Ticket>,
     /// What was to be remembered.
-    pub remembered: Vec<ServerMemory>,
-    pub forgotten: Vec<KeyId>,
+    pub(crate) remembered: Vec<ServerMemory>,
+    pub(crate) forgotten: Vec<KeyId>,
 }
 
-pub fn key() -> Arc<PrivateKey> {
+pub(crate) fn key() -> Arc<PrivateKey> {
     let file = Seed::generate().unwrap().to_openssh().unwrap();
     Arc::new(PrivateKey::parse(file.as_bytes(), None).unwrap())
 }
 
-pub fn address(last: u8) -> SocketAddr {
+pub(crate) fn address(last: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, last], 22))
 }
 
 /// A server that lets everybody in.
-pub fn server() -> ServerConfig {
+pub(crate) fn server() -> ServerConfig {
     ServerConfig::new(Seed::generate().unwrap().host_key().unwrap(), Authorized::AnyKey)
 }
 
 /// A server that behaves.
-pub fn good() -> Behaviour {
+pub(crate) fn good() -> Behaviour {
     Behaviour::Serving(Arc::new(server()), Plan::new(), Commands::Echo(0))
 }
 
 impl Sim {
-    pub fn new(fanout: usize, expected: usize) -> Self {
+    pub(crate) fn new(fanout: usize, expected: usize) -> Self {
         let now = Instant::now();
         Self {
             hub: Hub::new(fanout, expected),
@@ -152,18 +152,18 @@ impl Sim {
     }
 
     /// Puts `behaviour` at an address and asks for a command there.
-    pub fn host(&mut self, id: u32, behaviour: Behaviour) {
+    pub(crate) fn host(&mut self, id: u32, behaviour: Behaviour) {
         let address = address(u8::try_from(id).unwrap());
         self.net.behaviours.insert(address, behaviour);
         let request = self.request(id, &address.ip().to_string());
         self.submit(request);
     }
 
-    pub fn behave(&mut self, address: SocketAddr, behaviour: Behaviour) {
+    pub(crate) fn behave(&mut self, address: SocketAddr, behaviour: Behaviour) {
         self.net.behaviours.insert(address, behaviour);
     }
 
-    pub fn request(&self, id: u32, address: &str) -> Request {
+    pub(crate) fn request(&self, id: u32, address: &str) -> Request {
         Request {
             id: RequestId(id),
             host: format!("host{id}"),
@@ -178,13 +178,13 @@ impl Sim {
         }
     }
 
-    pub fn submit(&mut self, request: Request) {
+    pub(crate) fn submit(&mut self, request: Request) {
         self.hub.submit(self.now, &mut self.net, request);
         self.settle();
     }
 
     /// Runs until nothing more happens, or until `limit` has passed.
-    pub fn run_for(&mut self, limit: Duration) {
+    pub(crate) fn run_for(&mut self, limit: Duration) {
         let end = self.now + limit;
         loop {
             self.settle();
@@ -202,17 +202,17 @@ impl Sim {
     }
 
     /// Runs until every request has ended.
-    pub fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         self.run_for(Duration::from_secs(3600));
         assert!(self.hub.is_idle(), "still running: {:?}", self.hub.running());
     }
 
-    pub fn outcome(&self, id: u32) -> &Outcome {
+    pub(crate) fn outcome(&self, id: u32) -> &Outcome {
         self.finished(id).1
     }
 
     /// When a request ended, and how.
-    pub fn finished(&self, id: u32) -> (Duration, &Outcome) {
+    pub(crate) fn finished(&self, id: u32) -> (Duration, &Outcome) {
         let ends = self.log.iter().filter_map(|(at, event)| match event {
             Event::Finished { request, outcome } if request.0 == id => Some((*at, outcome)),
             _ => None,

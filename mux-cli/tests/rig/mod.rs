@@ -16,28 +16,28 @@ use tempfile::TempDir;
 /// Longer than anything takes on a machine that is busy with something else.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub struct Rig {
-    pub dir: TempDir,
-    pub port: u16,
-    pub host_key: String,
+pub(crate) struct Rig {
+    pub(crate) dir: TempDir,
+    pub(crate) port: u16,
+    pub(crate) host_key: String,
     sshd: Option<Child>,
 }
 
 /// What a run printed, with everything that differs from run to run replaced.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Ran {
-    pub status: i32,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Ran {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Rig {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with("")
     }
 
     /// With further lines of sshd_config.
-    pub fn with(lines: &str) -> Self {
+    pub(crate) fn with(lines: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("mux-rig").tempdir().unwrap();
         let host_key = write_key(&dir.path().join("host_key"));
         let user_key = write_key(&dir.path().join("id"));
@@ -49,21 +49,21 @@ impl Rig {
         rig
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    pub fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
 
     /// Makes this line the only key by which the server is known.
-    pub fn know(&self, key: &str) {
+    pub(crate) fn know(&self, key: &str) {
         fs::write(self.path("known_hosts"), format!("[127.0.0.1]:{} {key}\n", self.port)).unwrap();
     }
 
     /// Writes the ssh configuration; `first` stands before everything else and wins.
-    pub fn configure(&self, first: &str) {
+    pub(crate) fn configure(&self, first: &str) {
         let dir = self.dir.path().display();
         let text = format!(
             "{first}\nHost *\n  HostName 127.0.0.1\n  Port {}\n  IdentityFile {dir}/id\n  IdentityAgent none\n  \
@@ -77,10 +77,11 @@ impl Rig {
         let dir = self.dir.path().display();
         let config = format!(
             "{lines}\nPort {}\nListenAddress 127.0.0.1\nHostKey {dir}/host_key\nAuthorizedKeysFile {dir}/authorized_keys\n\
-             PidFile none\nMaxStartups 2000:30:4000\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n",
+             PidFile none\nSetEnv HOME={dir}\nMaxStartups 2000:30:4000\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n",
             self.port
         );
         fs::write(self.path("sshd_config"), config).unwrap();
+        // With a home of their own, sessions don't run what the user's shell does at its start.
         // Where sshd as root wants to lock itself up; a package creates it at boot only.
         let _ = fs::create_dir_all("/run/sshd");
         let sshd = Command::new("/usr/sbin/sshd")
@@ -96,7 +97,7 @@ impl Rig {
     }
 
     /// `mux` with this configuration, not yet started.
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mux"));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         command.env("XDG_STATE_HOME", self.path("state")).stdin(Stdio::null());
@@ -104,11 +105,11 @@ impl Rig {
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         self.finish(self.command(args).output().unwrap())
     }
 
-    pub fn finish(&self, output: Output) -> Ran {
+    pub(crate) fn finish(&self, output: Output) -> Ran {
         Ran {
             status: std::os::unix::process::ExitStatusExt::into_raw(output.status) >> 8,
             stdout: self.stable(&output.stdout),
@@ -117,7 +118,7 @@ impl Rig {
     }
 
     /// One run, all of what it prints and its exit status.
-    pub fn check(&self, args: &[&str], status: i32, stdout: &str, stderr: &str) {
+    pub(crate) fn check(&self, args: &[&str], status: i32, stdout: &str, stderr: &str) {
         let expected = Ran { status, stdout: stdout.to_owned(), stderr: stderr.to_owned() };
         assert_eq!(self.run(args), expected, "mux run {args:?}");
     }
@@ -145,7 +146,7 @@ impl Drop for Rig {
 }
 
 /// Writes a new key of this name and its public half beside it; returns the latter.
-pub fn write_key(path: &Path) -> String {
+pub(crate) fn write_key(path: &Path) -> String {
     let file = Seed::generate().unwrap().to_openssh().unwrap();
     fs::write(path, file.as_bytes()).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -156,11 +157,11 @@ pub fn write_key(path: &Path) -> String {
 }
 
 /// A port on which nobody listens.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-pub fn wait_for(what: &str, done: impl Fn() -> bool) {
+pub(crate) fn wait_for(what: &str, done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
@@ -169,7 +170,7 @@ pub fn wait_for(what: &str, done: impl Fn() -> bool) {
 }
 
 /// Whether the process whose id is in this file is alive.
-pub fn is_alive(pid_file: &Path) -> bool {
+pub(crate) fn is_alive(pid_file: &Path) -> bool {
     let pid = fs::read_to_string(pid_file).unwrap();
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     // A zombie has ended; whoever should collect it is not our concern.
@@ -177,7 +178,7 @@ pub fn is_alive(pid_file: &Path) -> bool {
 }
 
 /// Reads from a stream until it has said `text`.
-pub fn read_until(stream: &mut impl Read, text: &str) -> String {
+pub(crate) fn read_until(stream: &mut impl Read, text: &str) -> String {
     let mut seen = Vec::new();
     let mut byte = [0];
     while !String::from_utf8_lossy(&seen).contains(text) {

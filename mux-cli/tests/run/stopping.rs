@@ -104,3 +104,15 @@ fn a_status_can_be_asked_for_by_signal() {
     send(&child, Signal::TERM);
     assert_eq!(rig.finish(child.wait_with_output().unwrap()).status, 143);
 }
+
+#[test]
+fn the_line_that_kills_touches_nothing_unless_its_parent_is_a_server() {
+    use std::os::unix::process::CommandExt;
+    // As after a connection that is gone: the shell's parent has other children, and they are nobody's sessions.
+    let mut bystander = std::process::Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
+    let status = std::process::Command::new("sh").arg("-c").arg(mux_cli::hub::KILL_LINE).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert_eq!(bystander.try_wait().unwrap(), None);
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+}
