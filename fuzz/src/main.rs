@@ -8,12 +8,13 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use mux_cli::targets::{self, Target};
 use mux_ssh::fuzzing as ssh;
 
-type Target = fn(&[u8]);
+type Decoder = fn(&[u8]);
 
 /// Every target. `cargo xtask fuzz` learns the names from here.
-const TARGETS: &[(&str, Target)] = &[
+const TARGETS: &[(&str, Decoder)] = &[
     ("canary", canary),
     ("identification", ssh::identification),
     ("packet", ssh::packet),
@@ -24,9 +25,14 @@ const TARGETS: &[(&str, Target)] = &[
     ("public_key", ssh::public_key),
     ("auth", |data| ssh::auth(Instant::now(), data)),
     ("channel", |data| ssh::channel(Instant::now(), data)),
+    ("known_hosts", ssh::known_hosts),
+    ("ssh_config", ssh::ssh_config),
+    ("key_file", ssh::key_file),
+    ("agent", |data| ssh::agent(Instant::now(), data)),
+    ("target_syntax", target_syntax),
 ];
 
-static TARGET: OnceLock<Target> = OnceLock::new();
+static TARGET: OnceLock<Decoder> = OnceLock::new();
 
 libfuzzer_sys::fuzz_target!(
     init: choose(),
@@ -56,5 +62,24 @@ fn choose() {
 fn canary(data: &[u8]) {
     if let Some(word) = data.first_chunk() {
         assert_ne!(u32::from_be_bytes(*word), 0x172a_9901, "the canary was found");
+    }
+}
+
+/// What follows `-w`, and back: a set that was understood can be folded, and the fold is understood again.
+fn target_syntax(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let known: Vec<Target> = ["web1", "web2", "db1"]
+        .map(|host| Target::new(None, host.to_owned(), None))
+        .into();
+    if let Ok(set) = targets::parse(text, &known)
+        && !set.is_empty()
+    {
+        let folded = targets::fold(set.as_slice());
+        assert!(
+            targets::parse(&folded, &known).is_ok(),
+            "{folded} is not understood"
+        );
     }
 }

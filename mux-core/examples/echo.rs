@@ -24,8 +24,8 @@ pub(crate) struct Echo {
     owed: VecDeque<Bytes>,
     owed_len: usize,
     patience: Duration,
-    /// `None` until the client's first byte: the clock of a client starts when it is first heard.
-    deadline: Option<Instant>,
+    /// Every byte from the client moves it.
+    deadline: Instant,
     finished: bool,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Silent;
 
 impl Echo {
     fn new(now: Instant, patience: Duration) -> Self {
-        let deadline = Some(now + patience);
+        let deadline = now + patience;
         Self {
             owed: VecDeque::new(),
             owed_len: 0,
@@ -56,7 +56,7 @@ impl Protocol for Echo {
     }
 
     fn handle_input(&mut self, now: Instant, input: &mut BytesMut) -> Result<(), Silent> {
-        self.deadline = Some(now + self.patience);
+        self.deadline = now + self.patience;
         self.owed_len += input.len();
         self.owed.push_back(Bytes::copy_from_slice(input));
         input.clear();
@@ -69,11 +69,7 @@ impl Protocol for Echo {
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Result<(), Silent> {
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
-            Err(Silent)
-        } else {
-            Ok(())
-        }
+        if self.deadline <= now { Err(Silent) } else { Ok(()) }
     }
 
     fn poll_transmit(&mut self, _now: Instant, out: &mut SendQueue) {
@@ -89,7 +85,7 @@ impl Protocol for Echo {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.deadline
+        Some(self.deadline)
     }
 
     fn poll_event(&mut self) -> Option<usize> {

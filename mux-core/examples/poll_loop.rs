@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mux_core::{Driver, Event, Ready};
+use mux_core::{Driver, Event, Key, Ready};
 use mux_proto::{Raw, RawEvent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -57,38 +57,47 @@ pub(crate) fn fetch(to: SocketAddr, message: &[u8], mut own: impl Read + AsFd) -
 
         now = driver.turn(Some(Duration::ZERO))?;
         while let Some(event) = driver.poll_event() {
-            match event {
-                Event::Connected(_) => {
-                    driver.timer(now + Duration::from_millis(20));
-                }
-                Event::Ready(Ready::Timer(_)) => {
-                    if let Some(raw) = driver.protocol(link) {
-                        raw.send(Bytes::copy_from_slice(message));
-                        raw.finish();
-                    }
-                }
-                Event::Protocol(_, RawEvent::Data(data)) => {
-                    if let Some(raw) = driver.protocol(link) {
-                        raw.consume(data.len());
-                    }
-                    got.reply.extend_from_slice(&data);
-                }
-                Event::Closed(_, _, result) => {
-                    result.map_err(io::Error::other)?;
-                    link_open = false;
-                }
-                Event::Protocol(_, RawEvent::Eof)
-                | Event::Outgoing(_)
-                | Event::Finished(_)
-                | Event::Consumed(..)
-                | Event::Accepted(..)
-                | Event::Exited(..)
-                | Event::Signal(_)
-                | Event::Ready(_) => {}
-            }
+            link_open &= handle(&mut driver, now, link, event, (message, &mut got.reply))?;
         }
     }
     Ok(got)
+}
+
+/// `false` once the link is gone.
+fn handle(
+    driver: &mut Driver<Raw>,
+    now: Instant,
+    link: Key,
+    event: Event<Raw>,
+    (message, reply): (&[u8], &mut Vec<u8>),
+) -> io::Result<bool> {
+    match event {
+        Event::Connected(_) => {
+            driver.timer(now + Duration::from_millis(20));
+        }
+        Event::Ready(Ready::Timer(_)) => {
+            if let Some(raw) = driver.protocol(link) {
+                raw.send(Bytes::copy_from_slice(message));
+                raw.finish();
+            }
+        }
+        Event::Protocol(_, RawEvent::Data(data)) => {
+            if let Some(raw) = driver.protocol(link) {
+                raw.consume(data.len());
+            }
+            reply.extend_from_slice(&data);
+        }
+        Event::Closed(_, _, result) => return result.map(|()| false).map_err(io::Error::other),
+        Event::Protocol(_, RawEvent::Eof)
+        | Event::Outgoing(_)
+        | Event::Finished(_)
+        | Event::Consumed(..)
+        | Event::Accepted(..)
+        | Event::Exited(..)
+        | Event::Signal(_)
+        | Event::Ready(_) => {}
+    }
+    Ok(true)
 }
 
 fn main() -> io::Result<()> {

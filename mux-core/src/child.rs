@@ -99,8 +99,8 @@ impl<P: Protocol> Driver<P> {
 
     fn watch(&mut self, child: std::process::Child) -> io::Result<Key> {
         // The id cannot have been reused: nobody but us collects this child.
-        let pidfd = Pid::from_raw(child.id().cast_signed())
-            .and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
+        let pidfd =
+            Pid::from_raw(child.id().cast_signed()).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let key = match &pidfd {
             Some(pidfd) => self
                 .reactor

@@ -138,23 +138,33 @@ impl Io {
 
     /// One write of everything that waits, or of as many pieces as one call takes.
     pub(crate) fn write(&mut self, queue: &SendQueue) -> io::Result<Written> {
+        if let Some(chunk) = queue.as_one_chunk() {
+            let count = match self {
+                Self::Tcp(tcp) => tcp.write(chunk)?,
+                Self::Unix(unix) => unix.write(chunk)?,
+                Self::Duplex {
+                    write: Some(write), ..
+                } => rustix::io::write(write, chunk)?,
+                Self::Duplex { write: None, .. } | Self::Memory => {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+            };
+            return Ok(Written {
+                count,
+                offered: chunk.len(),
+            });
+        }
         let mut slices = [IoSlice::new(&[]); SLICES];
         let filled = queue.chunks_vectored(&mut slices);
         let slices = slices.get(..filled).unwrap_or_default();
         let offered = slices.iter().map(|slice| slice.len()).sum();
-        let count = match (self, slices) {
-            (Self::Tcp(tcp), [one]) => tcp.write(one)?,
-            (Self::Tcp(tcp), many) => tcp.write_vectored(many)?,
-            (Self::Unix(unix), [one]) => unix.write(one)?,
-            (Self::Unix(unix), many) => unix.write_vectored(many)?,
-            (
-                Self::Duplex {
-                    write: Some(write), ..
-                },
-                many,
-            ) => rustix::io::writev(write, many)?,
-            (Self::Duplex { write: None, .. }, _) => return Err(io::ErrorKind::BrokenPipe.into()),
-            (Self::Memory, _) => return Err(io::ErrorKind::WouldBlock.into()),
+        let count = match self {
+            Self::Tcp(tcp) => tcp.write_vectored(slices)?,
+            Self::Unix(unix) => unix.write_vectored(slices)?,
+            Self::Duplex {
+                write: Some(write), ..
+            } => rustix::io::writev(write, slices)?,
+            Self::Duplex { write: None, .. } | Self::Memory => return Err(io::ErrorKind::BrokenPipe.into()),
         };
         Ok(Written { count, offered })
     }

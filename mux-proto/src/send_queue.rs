@@ -83,6 +83,16 @@ impl SendQueue {
             .count()
     }
 
+    /// Everything that waits, if it lies in one piece, as it does for most flights.
+    #[must_use]
+    pub fn as_one_chunk(&self) -> Option<&[u8]> {
+        match self.segments.front() {
+            None => Some(&self.tail),
+            Some(only) if self.segments.len() == 1 && self.tail.is_empty() => Some(only),
+            Some(_) => None,
+        }
+    }
+
     /// Drops the first `count` bytes, which were written.
     pub fn advance(&mut self, mut count: usize) {
         while let Some(front) = self.segments.front_mut() {

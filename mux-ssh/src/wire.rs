@@ -345,6 +345,11 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_is_not_utf8_is_refused() {
+        assert_eq!(Reader::new(&[0, 0, 0, 1, 0xff]).text(), Err(Violation::NotText));
+    }
+
+    #[test]
     fn bytes_after_the_last_field_are_refused() {
         assert_eq!(Reader::new(&[1]).finish(), Err(Violation::TrailingBytes));
     }

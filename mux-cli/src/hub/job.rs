@@ -227,15 +227,13 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Connecting(race) => [race.next_at, race.starting.map(|(at, _)| at)],
             Phase::Preparing | Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => [None, None],
         };
-        let next = match self.phase {
-            Phase::Over => None,
-            _ => race
-                .into_iter()
-                .chain([self.connect.deadline(), self.login.deadline(), self.command_deadline, self.silent_at()])
-                .chain([self.killing.as_ref().map(|killing| killing.next_at)])
-                .flatten()
-                .min(),
-        };
+        let next = race
+            .into_iter()
+            .chain([self.connect.deadline(), self.login.deadline(), self.command_deadline, self.silent_at()])
+            .chain([self.killing.as_ref().map(|killing| killing.next_at)])
+            .flatten()
+            .min()
+            .filter(|_| !matches!(self.phase, Phase::Over));
         if next == self.wake {
             return;
         }

@@ -14,22 +14,32 @@ use super::{Links, Reason, links};
 /// never says so.
 const AFTER_SIGNAL: Duration = Duration::from_secs(1);
 
-/// How long the second channel has. It kills after half a second, and the whole is to be over within 3 s.
-const AFTER_KILLER: Duration = Duration::from_millis(1800);
+/// How long the second channel has. It is done after half a second where the server is idle, and everything is over
+/// within 2 s then; a server that is busy with a whole fleet's worth of these takes longer to start them.
+const AFTER_KILLER: Duration = Duration::from_secs(5);
+
+/// How long the command has once the second channel has done its work: its channel closes at once if it is gone.
+const AFTER_KILLED: Duration = Duration::from_millis(300);
 
 /// Ends the process groups of the sessions that have the same sshd as their parent: TERM, then KILL half a second
 /// later.
 ///
 /// sshd starts every session as the leader of its own group, so that the group of a child of `$PPID` is one session.
-/// `exec sh -c` makes it the same line for every login shell. `/proc` first: small systems have no `ps`, or one
-/// without `ppid`. A `sleep` that takes no fractions is one that fails, and then a whole second is waited.
-const KILLER: &str = concat!(
-    r#"exec sh -c 'u=$PPID; g() { if [ -r /proc/self/stat ]; then "#,
+/// That the parent is a server that serves one connection (OpenSSH, dropbear) is looked at first: a shell that starts
+/// after its connection is gone is a child of init, and the other children of init, or of a server that serves all its
+/// connections, are other people's work. `exec sh -c` makes it the same line for every login shell. `/proc`
+/// first: small systems have no `ps`, or one without `ppid`. A `sleep` that takes no fractions is one that fails, and
+/// then a whole second is waited.
+pub const KILL_LINE: &str = concat!(
+    r#"exec sh -c 'u=$PPID; [ "$u" -gt 1 ] || exit 1; "#,
+    r#"if [ -r /proc/$u/comm ]; then read -r c </proc/$u/comm; else c=$(ps -o comm= -p "$u"); fi; "#,
+    r#"case ${c##*/} in sshd*|dropbear*) ;; *) exit 1;; esac; "#,
+    r#"g() { if [ -r /proc/self/stat ]; then "#,
     r#"for f in /proc/[0-9]*/stat; do read -r l <"$f" || continue; set -- "${l%% *}" ${l##*") "}; "#,
     r#"[ "$3" = "$u" ] && [ "$1" != "$$" ] && echo "$4"; done; "#,
     r#"else ps -A -o pid= -o ppid= -o pgid= | while read -r p q r; do "#,
     r#"[ "$q" = "$u" ] && [ "$p" != "$$" ] && echo "$r"; done; fi; }; "#,
-    r#"for s in TERM KILL; do for p in $(g); do kill -"$s" -- "-$p"; done; "#,
+    r#"for s in TERM KILL; do for p in $(g); do kill -"$s" "-$p"; done; "#,
     r#"[ $s = KILL ] || sleep 0.5 || sleep 1; done' 2>/dev/null"#,
 );
 
@@ -87,7 +97,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Local(key) => cx.links.kill(*key, links::Kill::Kill),
             Phase::Session(session) => {
                 let now = cx.now;
-                let command = Bytes::from_static(KILLER.as_bytes());
+                let command = Bytes::from_static(KILL_LINE.as_bytes());
                 let client = cx.links.client(session.key)?;
                 return Some(client.exec(now, Exec { command, env: Vec::new(), stdin: Stdin::Closed }));
             }
@@ -96,11 +106,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         None
     }
 
-    /// The second channel was refused: nothing more can be done, and waiting does not help.
-    pub(super) fn killer_failed(&mut self) {
+    /// The second channel has done its work, or was refused: nothing more can be done.
+    pub(super) fn killer_over(&mut self) {
         if let Some(Killing { step: Step::Forced(Some(_)), next_at, .. }) = &mut self.killing {
-            // Due at once: the job ends at the next look at the clock.
-            *next_at = self.last_heard;
+            *next_at = (*next_at).min(self.last_heard + AFTER_KILLED);
         }
     }
 

@@ -24,6 +24,7 @@ use std::time::Instant;
 pub use event::{Event, Failure, Level, Outcome, RequestId, Stage, Status, StreamKind, Timings};
 
 pub use host_key::{Decision, KeptIn, judge};
+pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links};
 pub use request::{
     Action, Answer, Family, Judgement, KeyId, Offer, Prepared, Reason, Request, SshOptions, Ticket, Transport,

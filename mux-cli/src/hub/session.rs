@@ -34,7 +34,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 let key = offer.key;
                 self.ask(cx, Action::Sign { question: id, key, algorithm, data, binding });
             }
-            Said::KeyRefused { identity } => self.key_refused(identity),
+            Said::KeyRefused { identity } => self.key_refused(cx, identity),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
             Said::Learned(memory) => self.ask(cx, Action::Remember(memory)),
@@ -51,9 +51,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.channel_failed(cx, channel, reason, may_have_run);
             }
             Said::ChannelClosed { channel } if self.is_command(channel) => self.command_over(cx),
+            Said::ChannelClosed { .. } => self.killer_over(),
             Said::Disconnected { description, .. } => self.farewell = Some(one_line(&description)),
-            // Of the channel that kills, only its failure matters; nothing is written to a command's input.
-            Said::ExitStatus { .. } | Said::ExitSignal { .. } | Said::ChannelClosed { .. } => {}
+            // How the command that kills ended matters to nobody, and nothing is written to a command's input.
+            Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
     }
@@ -121,9 +122,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.with_client(cx, |client| client.answer_signature(question, signature.ok()));
     }
 
-    fn key_refused(&mut self, identity: usize) {
-        if let Some(offer) = self.prepared.keys.get(identity) {
-            self.tried.push(format!("{}: not accepted", offer.label));
+    fn key_refused<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: usize) {
+        let Some(offer) = self.prepared.keys.get(identity) else { return };
+        self.tried.push(format!("{}: not accepted", offer.label));
+        if offer.identity.proven {
+            self.ask(cx, Action::ForgetKey(offer.key));
         }
     }
 
@@ -171,7 +174,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         may_have_run: bool,
     ) {
         if !self.is_command(channel) {
-            return self.killer_failed();
+            return self.killer_over();
         }
         if reason == ChannelFailure::ConnectionLost {
             // The end of the link follows and says why.
@@ -213,13 +216,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
     /// A gamble of ours did not suit the server: one more connection without it. Nothing ran and the server is not
     /// to blame, so this is no retry.
     fn connect_again<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, error: &Error) -> bool {
-        let caution = match error {
-            Error::GuessRejected if !self.caution.no_guess => &mut self.caution.no_guess,
-            Error::EarlyAuthRefused { .. } if !self.caution.step_by_step => &mut self.caution.step_by_step,
-            _ => return false,
+        let caution = if *error == Error::GuessRejected {
+            &mut self.caution.no_guess
+        } else if matches!(error, Error::EarlyAuthRefused { .. }) {
+            &mut self.caution.step_by_step
+        } else {
+            return false;
         };
-        *caution = true;
-        if self.killing.is_some() {
+        if std::mem::replace(caution, true) || self.killing.is_some() {
             return false;
         }
         if let Error::EarlyAuthRefused { identity } = error {
@@ -238,7 +242,6 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
     fn drop_identity<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: Option<usize>) {
         let Some(identity) = identity else { return };
-        self.key_refused(identity);
         if identity < self.prepared.keys.len() {
             let offer = self.prepared.keys.remove(identity);
             self.ask(cx, Action::ForgetKey(offer.key));

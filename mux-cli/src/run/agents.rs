@@ -24,13 +24,16 @@ const MAX_SOCKETS: usize = 16;
 /// agent takes that long, also one forwarded around the world.
 const LISTING: Duration = Duration::from_secs(5);
 
+/// The keys of an agent, or why there are none.
+pub(crate) type Held = Result<Vec<AgentIdentity>, String>;
+
 /// What an agent holds.
 #[derive(Clone, Debug)]
 pub(crate) enum Listing {
     /// Being asked.
     Pending,
-    /// These keys, or why there are none.
-    Known(Arc<Result<Vec<AgentIdentity>, String>>),
+    /// It has answered, or never will.
+    Known(Arc<Held>),
 }
 
 /// A signature that is wanted.
@@ -164,7 +167,7 @@ impl Agents {
         }
     }
 
-    fn list(&mut self, socket: &Arc<str>, identities: Result<Vec<AgentIdentity>, String>) {
+    fn list(&mut self, socket: &Arc<str>, identities: Held) {
         if let Some((listing, _)) = self.listings.get_mut(socket) {
             *listing = Listing::Known(Arc::new(identities));
             self.listed = true;
@@ -227,6 +230,7 @@ fn failed(socket: &str, kind: ErrorKind) -> Listing {
     Listing::Known(Arc::new(Err(format!("agent {socket}: {}", words(kind)))))
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the list is the standard library's and grows")]
 fn words(kind: ErrorKind) -> String {
     match kind {
         ErrorKind::TimedOut => "does not answer".to_owned(),

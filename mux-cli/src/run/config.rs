@@ -2,7 +2,7 @@
 //! Decides nothing about what they say.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -135,7 +135,3 @@ pub(crate) fn state_home() -> Option<std::path::PathBuf> {
     named.or_else(|| Some(std::env::home_dir().and_then(absolute)?.join(".local/state")))
 }
 
-/// Whether a private key may be used: nobody else may read it, as in ssh.
-pub(crate) fn is_private(meta: &fs::Metadata) -> bool {
-    meta.uid() != Uid::current().as_raw() || meta.mode() & 0o077 == 0
-}

@@ -11,7 +11,7 @@ use super::net::{Heard, Net};
 use super::outside::Outside;
 use super::settings;
 use super::stop::{Order, Signal, Stop};
-use super::{complain, report};
+use super::report;
 use crate::exit::{self, Cut};
 use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage};
 use crate::output::{Destination, Output};
@@ -33,6 +33,7 @@ pub(super) struct Engine {
     reports: Mailbox<Report>,
     stop: Stop,
     targets: Vec<Target>,
+    asking: bool,
     cut: Option<Cut>,
     /// Not waiting for hosts any more, and only until then for the writer.
     leave_by: Option<Instant>,
@@ -58,6 +59,7 @@ impl Engine {
             reports,
             stop,
             targets,
+            asking: false,
             cut: None,
             leave_by: None,
             over: false,
@@ -154,6 +156,10 @@ impl Engine {
             } else {
                 break;
             }
+        }
+        if self.outside.is_asking() != self.asking {
+            self.asking = !self.asking;
+            self.output.hold_progress(self.asking);
         }
         for text in self.outside.warnings() {
             self.say(Level::Warning, text);

@@ -50,9 +50,11 @@ impl Locals {
         shell.arg(OsStr::from_bytes(command)).process_group(0);
         let child = driver.child(shell, Wire::Pipe(Raw::new()), Some(Wire::Pipe(Raw::new())))?;
         let stderr = child.stderr.unwrap_or(child.stdio);
-        if let Some(Wire::Pipe(raw)) = driver.protocol(child.stdio) {
-            // Standard input is empty.
-            raw.finish();
+        for pipe in [child.stdio, stderr] {
+            if let Some(Wire::Pipe(raw)) = driver.protocol(pipe) {
+                // Standard input is empty, and a link that has nothing to send ends with what it receives.
+                raw.finish();
+            }
         }
         self.by_pipe.insert(child.stdio, (child.process, StreamKind::Stdout));
         self.by_pipe.insert(stderr, (child.process, StreamKind::Stderr));

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mux_core::{Driver, Event, Key, LinkError, Ready, Stream};
+use mux_core::{Driver, Event, Key, LinkError, Ready};
 use mux_proto::Protocol;
 use mux_ssh::Client;
 use mux_ssh::agent::{AgentClient, AgentEvent};

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use mux_ssh::agent::AgentIdentity;
 use mux_ssh::algorithms::{KeyType, SignatureAlgorithm};
 use mux_ssh::client::Identity;
 use mux_ssh::config::Origin;
 
+use super::agents::Held;
 use super::settings::Profile;
 use crate::hub::{KeyId, Offer};
 use crate::keyring::{Keyring, Unusable};
@@ -24,7 +24,7 @@ impl Offers {
     /// others; named ones that it does not have.
     pub(crate) fn new(
         profile: &Profile,
-        agent: Option<(&Arc<str>, &Result<Vec<AgentIdentity>, String>)>,
+        agent: Option<(&Arc<str>, &Held)>,
         keyring: &mut Keyring,
     ) -> Self {
         let mut offers = Self::default();

@@ -140,6 +140,11 @@ impl Outside {
         self.answers.pop_front()
     }
 
+    /// Whether somebody is being asked for a passphrase.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking.is_some()
+    }
+
     /// What is to be said about files, since the last call.
     pub(crate) fn warnings(&mut self) -> Vec<String> {
         self.hosts.warnings()

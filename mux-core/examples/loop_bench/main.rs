@@ -12,7 +12,7 @@
 //! | `echo` | a 64-byte message to an echo server and back, over TCP; 100 connections, both ends in the same loop |
 //! | `timers` | a timer that fires and is set again; 10,000 of them, 0.1 to 1 ms each |
 //! | `wakeups` | a value from another thread to the loop, answered before the next is sent |
-//! | `events` | a byte that is read from one socket and written to the next; 1,000 sockets in a ring, 100 bytes in it |
+//! | `events` | what is read from one socket and written to the next; 1,000 sockets in a ring, 100 bytes in it |
 
 mod ours;
 mod plain;

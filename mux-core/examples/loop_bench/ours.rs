@@ -37,6 +37,9 @@ pub(crate) fn echo(seconds: f64) -> io::Result<Counted> {
                 }
                 Event::Connected(key) => {
                     clients.insert(key, ());
+                    if clients.len() == CONNECTIONS {
+                        meter = Meter::new(seconds);
+                    }
                     send(&mut driver, key, Bytes::from_static(&MESSAGE));
                 }
                 Event::Accepted(_, stream) => {
@@ -86,7 +89,7 @@ pub(crate) fn events(seconds: f64) -> io::Result<Counted> {
         }
         while let Some(event) = driver.poll_event() {
             if let Event::Protocol(key, RawEvent::Data(data)) = event {
-                meter.count += data.len();
+                meter.count += 1;
                 if let Some(raw) = driver.protocol(key) {
                     raw.consume(data.len());
                 }

@@ -92,7 +92,7 @@ pub(crate) fn events(seconds: f64) -> io::Result<Counted> {
             };
             match reader.read(&mut buffer) {
                 Ok(read) => {
-                    meter.count += read;
+                    meter.count += 1;
                     if let Some(writer) = writers.get_mut((at + 1) % RING) {
                         writer.write_all(buffer.get(..read).unwrap_or_default())?;
                     }

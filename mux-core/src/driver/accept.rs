@@ -32,8 +32,10 @@ impl<P: Protocol> Driver<P> {
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
                 Err(error) => {
-                    log::warn!("accept on {key:?}: {error}; trying again");
-                    self.deaf.push(key);
+                    if !self.deaf.contains(&key) {
+                        log::warn!("accept on {key:?}: {error}; trying again");
+                        self.deaf.push(key);
+                    }
                     self.reactor.set_timer(key, Some(now + ACCEPT_RETRY));
                     return;
                 }

@@ -4,6 +4,8 @@
 mod memory;
 mod receive;
 mod send;
+#[cfg(test)]
+mod tests;
 
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -51,6 +53,8 @@ pub(crate) struct Link<P: Protocol> {
     write_error: Option<ErrorKind>,
     error: Option<LinkError<P::Error>>,
     linger: Option<Instant>,
+    /// What the reactor's timer of this link is set to.
+    armed: Option<Instant>,
     outcome: Option<Outcome<P>>,
     announced: bool,
     finish_announced: bool,
@@ -75,6 +79,7 @@ impl<P: Protocol> Link<P> {
             write_error: None,
             error: None,
             linger: None,
+            armed: None,
             outcome: None,
             announced: false,
             finish_announced: false,
@@ -119,6 +124,8 @@ impl<P: Protocol> Link<P> {
 
     /// Calls the protocol if its time has come. Between the event and this call its deadline may have moved.
     pub(crate) fn time(&mut self, now: Instant) {
+        // The timer that led here is spent.
+        self.armed = None;
         if self.linger.is_some_and(|linger| linger <= now) {
             let error = self.error.take().unwrap_or(LinkError::Io(ErrorKind::TimedOut));
             self.outcome.get_or_insert(Err(error));
@@ -130,8 +137,13 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    /// When [`time`](Self::time) is to be called.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    /// When [`time`](Self::time) is to be called, if that has changed since this was last asked.
+    pub(crate) fn rearm(&mut self) -> Option<Option<Instant>> {
+        let deadline = self.deadline();
+        (deadline != std::mem::replace(&mut self.armed, deadline)).then_some(deadline)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
         let protocol = if self.error.is_none() {
             self.protocol.poll_timeout()
         } else {

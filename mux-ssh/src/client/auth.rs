@@ -44,6 +44,8 @@ pub(crate) struct Auth {
     step: Step,
     /// Identities before this one have been tried.
     next: usize,
+    /// The identity that the server refused last; the one after it may be asked about already.
+    refused: Option<usize>,
     none_tried: bool,
     /// What the last refusal said.
     refusal: Option<Refusal>,
@@ -114,6 +116,7 @@ impl Auth {
             service: Service::Wanted,
             step: Step::Choose,
             next: 0,
+            refused: None,
             none_tried: false,
             refusal: None,
             algorithms: None,
@@ -199,9 +202,10 @@ impl Auth {
     /// What it means that the server ends the connection over a refused login that had more behind it.
     pub(crate) fn refused_early(&self) -> Error {
         let publickey = |refusal: &Refusal| refusal.methods.iter().any(|method| method == "publickey");
-        if self.next < self.config.identities.len() && self.refusal.as_ref().is_some_and(publickey) {
+        let left = self.refused.map_or(0, |identity| identity + 1) < self.config.identities.len();
+        if left && self.refusal.as_ref().is_some_and(publickey) {
             Error::EarlyAuthRefused {
-                identity: self.next.checked_sub(1),
+                identity: self.refused,
             }
         } else {
             self.failure()
@@ -295,6 +299,7 @@ impl Auth {
         }
         match request {
             Request::Query { identity, .. } | Request::Signed { identity } if !partial => {
+                self.refused = Some(identity);
                 events.push(Event::KeyRefused { identity });
             }
             Request::None | Request::Query { .. } | Request::Signed { .. } => {}

@@ -3,6 +3,7 @@
 use super::error::{ConfigError, Problem, Sourced};
 use super::host_config::HostConfig;
 use crate::algorithms::{Algorithms, SignatureAlgorithm};
+use crate::keys::PublicKey;
 
 impl HostConfig {
     /// What to offer the host: our algorithms, as `KexAlgorithms`, `HostKeyAlgorithms`, `Ciphers` and `MACs` change
@@ -42,6 +43,27 @@ impl HostConfig {
             return Ok(SignatureAlgorithm::ALL.to_vec());
         };
         SignatureAlgorithm::choose(&list.value).map_err(|_| nothing_left("PubkeyAcceptedAlgorithms", list))
+    }
+
+    /// Whether `RequiredRSASize` lets a key be used, the host's or the user's.
+    ///
+    /// # Errors
+    /// It is an RSA key and too small.
+    pub fn admits(&self, key: &PublicKey) -> Result<(), ConfigError> {
+        let required = &self.required_rsa_size;
+        match key.rsa_bits() {
+            Some(bits) if usize::try_from(required.value).is_ok_and(|required| bits < required) => {
+                let problem = Problem::RsaKeyTooSmall {
+                    bits,
+                    required: required.value,
+                };
+                Err(ConfigError {
+                    origin: required.origin.clone(),
+                    problem,
+                })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }
 

@@ -100,6 +100,13 @@ pub enum Problem {
         /// What was written.
         value: String,
     },
+    /// An RSA key below `RequiredRSASize`.
+    RsaKeyTooSmall {
+        /// Its size.
+        bits: usize,
+        /// What was asked for.
+        required: u32,
+    },
     /// `StrictHostKeyChecking` asks for unverified host keys.
     HostKeyCheckingOff {
         /// `no` or `off`, as written.
@@ -161,6 +168,12 @@ impl fmt::Display for Problem {
             Self::NotSupported { keyword, value } => write!(f, "{keyword} {value}: not supported yet"),
             Self::NoAlgorithmLeft { keyword, value } => {
                 write!(f, "{keyword} {value} leaves no algorithm that is supported")
+            }
+            Self::RsaKeyTooSmall { bits, required } => {
+                write!(
+                    f,
+                    "an RSA key of {bits} bits, and RequiredRSASize asks for {required}"
+                )
             }
             Self::HostKeyCheckingOff { value } => write!(
                 f,

@@ -84,6 +84,15 @@ impl PublicKey {
         self.key_type.name()
     }
 
+    /// The size of the modulus, if it is an RSA key.
+    #[must_use]
+    pub fn rsa_bits(&self) -> Option<usize> {
+        match Parts::read(&self.blob) {
+            Ok(Parts::Rsa { n, .. }) => Some(bits(n)),
+            Ok(Parts::Ed25519(_) | Parts::Ecdsa(..)) | Err(_) => None,
+        }
+    }
+
     /// The fingerprint as OpenSSH prints it: `SHA256:` and unpadded base64.
     #[must_use]
     pub fn fingerprint_sha256(&self) -> String {
@@ -203,8 +212,7 @@ impl<'a> Parts<'a> {
         if e.len() > MAX_RSA_EXPONENT_BYTES || !odd || e == [1] {
             return Err(KeyBlobError::RsaExponent);
         }
-        let unused = n.first().map_or(0, |first| first.leading_zeros() as usize);
-        let bits = n.len() * 8 - unused;
+        let bits = bits(n);
         if !(MIN_RSA_BITS..=MAX_RSA_BITS).contains(&bits) {
             return Err(KeyBlobError::RsaModulus { bits });
         }
@@ -237,6 +245,12 @@ impl<'a> Parts<'a> {
             }
         }
     }
+}
+
+/// The size of a number without leading zero bytes.
+fn bits(number: &[u8]) -> usize {
+    let unused = number.first().map_or(0, |first| first.leading_zeros() as usize);
+    number.len() * 8 - unused
 }
 
 /// `mpint r, mpint s` (RFC 5656 §3.1.2) as the two numbers side by side, which is what the library takes.

@@ -127,6 +127,8 @@ enum Role {
         guess: Option<Guess>,
         /// It has gambled.
         guessed: bool,
+        /// The server names other algorithms first than those of the guess.
+        doubtful: bool,
     },
     Server {
         host_keys: Arc<[HostKey]>,
@@ -179,6 +181,7 @@ impl Transport {
         let role = Role::Client {
             guess,
             guessed: false,
+            doubtful: false,
         };
         Self::new(
             role,
@@ -342,6 +345,12 @@ impl Transport {
             bytes_sent: self.outbound.bytes,
             bytes_received: self.inbound.bytes,
         }
+    }
+
+    /// Whether a key exchange is under way, the first one included.
+    #[cfg(test)]
+    pub(crate) fn is_rekeying(&self) -> bool {
+        self.exchange.is_some() || self.sending != Sending::Open
     }
 
     fn side(&self) -> Side {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::clients::Client;
@@ -15,58 +15,40 @@ use crate::command;
 pub(super) struct Packets {
     sent: u64,
     received: u64,
-    connections: u64,
+}
+
+pub(super) fn of_one_run(fleet: &Fleet, state: &Path, remote: &str) -> Result<Packets> {
+    let mut command = Client::Mux.command(fleet, state, remote);
+    command.env("MUX_LOG", "mux_cli::run=debug");
+    let log = command::stderr(&mut command)?;
+    Packets::parse(&log).with_context(|| format!("mux logged no packets: {log}"))
 }
 
 impl Packets {
     pub(super) fn to_json(self) -> Value {
-        json!({ "sent": self.sent, "received": self.received, "connections": self.connections })
+        json!({ "sent": self.sent, "received": self.received })
     }
 
-    /// Adds up the log lines that have `packets sent=N received=N` in them, one a connection.
-    fn parse(log: &str) -> Self {
-        let mut sum = Self {
-            sent: 0,
-            received: 0,
-            connections: 0,
-        };
-        for line in log.lines() {
-            if let (Some(sent), Some(received)) = (
-                number_after(line, "packets sent="),
-                number_after(line, " received="),
-            ) {
-                sum.sent += sent;
-                sum.received += received;
-                sum.connections += 1;
-            }
-        }
-        sum
+    /// Finds `SSH packets: N sent, N received`.
+    fn parse(log: &str) -> Option<Self> {
+        let (_, rest) = log.rsplit_once("SSH packets: ")?;
+        let (sent, rest) = rest.split_once(" sent, ")?;
+        let (received, _) = rest.split_once(" received")?;
+        Some(Self {
+            sent: sent.parse().ok()?,
+            received: received.parse().ok()?,
+        })
     }
 }
 
 impl fmt::Display for Packets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            sent,
-            received,
-            connections,
-        } = self;
         write!(
             f,
-            "mux, SSH packets: {sent} sent, {received} received on {connections} connections"
+            "mux, SSH packets of all hosts: {} sent, {} received",
+            self.sent, self.received
         )
     }
-}
-
-pub(super) fn of_one_run(fleet: &Fleet, state: &Path, remote: &str) -> Result<Packets> {
-    let mut command = Client::Mux.command(fleet, state, remote);
-    command.env("MUX_LOG", "mux::stats=info");
-    Ok(Packets::parse(&command::stderr(&mut command)?))
-}
-
-fn number_after(line: &str, key: &str) -> Option<u64> {
-    let (_, rest) = line.split_once(key)?;
-    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -74,15 +56,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_of_all_connections_are_added_up() {
-        let log = "[INFO mux::stats] a: packets sent=7 received=9\nnoise\n[INFO mux::stats] b: packets sent=1 received=2 bytes=3\n";
+    fn packets_are_read_from_the_log() {
+        let log = "[DEBUG mux_cli::run::net] SSH packets: 800 sent, 1100 received\n";
         assert_eq!(
             Packets::parse(log),
-            Packets {
-                sent: 8,
-                received: 11,
-                connections: 2
-            }
+            Some(Packets {
+                sent: 800,
+                received: 1100
+            })
         );
+        assert_eq!(Packets::parse("noise"), None);
     }
 }

@@ -114,7 +114,7 @@ fn compare(
     println!(
         "{}",
         style::bold(&format!(
-            "\nrtt: `{REMOTE}` on one host, {server}, wall ms at each round-trip time, median of {}",
+            "\nrtt: `{REMOTE}` on one host, {server}, least wall ms of {} runs at each round-trip time",
             options.runs
         ))
     );
@@ -223,14 +223,14 @@ fn show(cells: &[Cell]) -> Value {
     json!({ "cases": results, "calibrated": valid })
 }
 
-/// Median wall by distance.
+/// The least wall at each distance: what else the machine does only ever adds, and the slope is about the network.
 fn points(cells: &[Cell], case: Case) -> Vec<(f64, f64)> {
     let of_case = cells.iter().filter(|cell| cell.case == case);
     of_case
         .filter_map(|cell| {
             Some((
                 f64::from(cell.distance),
-                Summary::of(cell.walls.iter().copied())?.median,
+                Summary::of(cell.walls.iter().copied())?.least,
             ))
         })
         .collect()

@@ -330,3 +330,24 @@ fn more_identities_than_openssh_takes_are_an_error() {
         &format!("{FILE} line 101: more than 100 values for IdentityFile"),
     );
 }
+
+#[test]
+fn rsa_keys_below_the_required_size_are_refused_with_the_line_that_says_so() {
+    let blob = |bytes: usize| {
+        let mut modulus = vec![0x80; bytes];
+        modulus.push(1);
+        let mut blob = bytes::BytesMut::new();
+        crate::wire::Writer::new(&mut blob)
+            .string("ssh-rsa")
+            .mpint(&[1, 0, 1])
+            .mpint(&modulus);
+        crate::keys::PublicKey::parse(&blob).unwrap()
+    };
+    let config = World::user("RequiredRSASize 3072\n").resolve("a").unwrap();
+    assert_eq!(config.admits(&blob(383)), Ok(()));
+    assert_eq!(
+        config.admits(&blob(382)).unwrap_err().to_string(),
+        format!("{FILE} line 1: an RSA key of 3064 bits, and RequiredRSASize asks for 3072")
+    );
+    assert_eq!(World::default().resolve("a").unwrap().admits(&blob(255)), Ok(()));
+}

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use crate::keys::PublicKey;
 use crate::message;
-use crate::transport::{HostKey, Incoming, Sending, ServerTransportConfig, Transport, TransportConfig};
+use crate::transport::{HostKey, Incoming, ServerTransportConfig, Transport, TransportConfig};
 use crate::wire::Writer;
 
 /// One side.
@@ -31,13 +31,6 @@ pub(super) struct Pair {
     pub(super) step: usize,
     /// What the owner says about host keys; `None` leaves the question open.
     pub(super) accept: Option<bool>,
-}
-
-impl Transport {
-    /// Whether a key exchange is under way, the first one included.
-    pub(super) fn is_rekeying(&self) -> bool {
-        self.exchange.is_some() || self.sending != Sending::Open
-    }
 }
 
 impl End {

@@ -1,0 +1,110 @@
+//! Which deadline ends what, and when it stands still.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mux_cli::hub::{Answer, Stage, Status};
+use mux_ssh::server::{Act, Moment, Plan, Point};
+
+use crate::sim::{Behaviour, Commands, Sim, good, server};
+
+fn stalling(at: Moment) -> Behaviour {
+    let plan = Plan::new().with(Point::Before(at, 1), Act::Stall);
+    Behaviour::Serving(Arc::new(server()), plan, Commands::Echo(0))
+}
+
+/// One host that behaves like this ends so, then, and says so.
+fn check(behaviour: Behaviour, seconds: u64, status: Status, stage: Stage, message: &str) {
+    let mut sim = Sim::new(4, 1);
+    sim.host(1, behaviour);
+    sim.run();
+    let (at, outcome) = sim.finished(1);
+    let error = outcome.error.as_ref().unwrap();
+    assert_eq!((outcome.status, error.stage, error.message.as_str()), (status, stage, message));
+    assert_eq!(outcome.rc, None);
+    let expected = Duration::from_secs(seconds);
+    assert!(at >= expected && at < expected + Duration::from_secs(1), "after {at:?}");
+}
+
+#[test]
+fn a_host_that_drops_packets_is_unreachable_in_tcp() {
+    let message = "no answer from 192.0.2.1 port 22 within 10s";
+    check(Behaviour::Dropping, 10, Status::Unreachable, Stage::Tcp, message);
+}
+
+#[test]
+fn a_host_that_says_nothing_is_unreachable_in_banner() {
+    let message = "connected, but no SSH identification within 10s";
+    check(Behaviour::Mute, 10, Status::Unreachable, Stage::Banner, message);
+}
+
+#[test]
+fn a_stall_in_the_key_exchange_is_unreachable_in_kex() {
+    let message = "key exchange not finished within 10s";
+    check(stalling(Moment::KexReply), 10, Status::Unreachable, Stage::Kex, message);
+}
+
+#[test]
+fn a_stall_in_authentication_is_an_authentication_failure_after_the_login_timeout() {
+    let message = "authentication not finished within 60s";
+    check(stalling(Moment::AuthSuccess), 60, Status::Auth, Stage::Auth, message);
+}
+
+#[test]
+fn a_name_that_is_never_resolved_is_unreachable_in_dns() {
+    let mut sim = Sim::new(4, 1);
+    sim.names.insert("web".to_owned(), Vec::new());
+    let request = sim.request(1, "web");
+    sim.submit(request);
+    sim.run();
+    let (at, outcome) = sim.finished(1);
+    assert_eq!(at, Duration::from_secs(10));
+    assert_eq!(outcome.error.as_ref().unwrap().stage, Stage::Dns);
+}
+
+#[test]
+fn an_agent_that_never_signs_is_named_when_the_login_timeout_is_over() {
+    let mut sim = Sim::new(4, 1);
+    sim.agent_hangs = true;
+    sim.host(1, good());
+    sim.run();
+    let (at, outcome) = sim.finished(1);
+    assert_eq!(outcome.status, Status::Auth);
+    assert_eq!(outcome.error.as_ref().unwrap().message, "key0 did not sign within 60s");
+    assert!(at >= Duration::from_secs(60));
+}
+
+#[test]
+fn time_stands_still_while_a_person_is_asked() {
+    let mut sim = Sim::new(4, 1);
+    sim.agent_hangs = true;
+    sim.host(1, good());
+    sim.run_for(Duration::from_secs(1));
+    let ticket = sim.waiting[0];
+    sim.hub.answer(sim.now, &mut sim.net, ticket, Answer::Asking(true));
+    sim.run_for(Duration::from_secs(600));
+    sim.hub.answer(sim.now, &mut sim.net, ticket, Answer::Asking(false));
+    sim.run();
+    let (at, outcome) = sim.finished(1);
+    assert_eq!(outcome.status, Status::Auth);
+    assert!(at >= Duration::from_secs(659) && at <= Duration::from_secs(661), "{at:?}");
+}
+
+#[test]
+fn a_timeout_of_the_command_is_the_only_one_called_timeout() {
+    let mut sim = Sim::new(4, 1);
+    sim.behave(
+        crate::sim::address(1),
+        Behaviour::Serving(Arc::new(server()), Plan::new(), Commands::UntilTerm),
+    );
+    let mut request = sim.request(1, "192.0.2.1");
+    request.command_timeout = Some(Duration::from_millis(1500));
+    sim.submit(request);
+    sim.run();
+    let (at, outcome) = sim.finished(1);
+    let error = outcome.error.as_ref().unwrap();
+    assert_eq!((outcome.status, error.stage), (Status::Timeout, Stage::Command));
+    assert_eq!(error.message, "not finished within 1.5s");
+    assert!(at < Duration::from_secs(2), "{at:?}");
+    assert!(sim.hub.left_running().is_empty());
+}

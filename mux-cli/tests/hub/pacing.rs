@@ -1,0 +1,125 @@
+//! Who may start when.
+
+use std::time::Duration;
+
+use mux_cli::hub::{Stage, Status};
+
+use crate::sim::{Behaviour, RTT, Sim, address, good};
+
+#[test]
+fn a_command_runs_and_its_outcome_says_how_long_each_stage_took() {
+    let mut sim = Sim::new(4, 1);
+    sim.host(1, good());
+    sim.run();
+    let outcome = sim.outcome(1);
+    assert_eq!((outcome.status, outcome.rc, outcome.attempts), (Status::Ok, Some(0), 1));
+    assert_eq!(outcome.timings.tcp, Some(RTT));
+    assert_eq!(outcome.timings.dns, None);
+}
+
+#[test]
+fn the_fanout_bounds_how_many_are_under_way() {
+    let mut sim = Sim::new(3, 9);
+    for id in 1..=9 {
+        sim.host(id, good());
+    }
+    assert_eq!(sim.net.connects.len(), 3);
+    sim.run();
+    assert!((1..=9).all(|id| sim.outcome(id).status == Status::Ok));
+    let last = sim.log.last().unwrap().0;
+    assert!(last >= 3 * 3 * RTT, "nine hosts in threes take three turns, not {last:?}");
+}
+
+#[test]
+fn silent_hosts_give_their_place_away_after_a_second() {
+    let mut sim = Sim::new(8, 30);
+    for id in 1..=20 {
+        sim.host(id, Behaviour::Dropping);
+    }
+    for id in 21..=30 {
+        sim.host(id, good());
+    }
+    sim.run();
+    for id in 21..=30 {
+        let (at, outcome) = sim.finished(id);
+        assert_eq!(outcome.status, Status::Ok);
+        assert!(at < Duration::from_secs(4), "host {id} ended only after {at:?}");
+    }
+    // 8 a second start: the last of the dead ones begins after 2 s and has its 10 s.
+    let last = sim.log.last().unwrap().0;
+    assert!(last <= Duration::from_secs(13), "{last:?}");
+}
+
+#[test]
+fn an_endpoint_sees_at_most_ten_unauthenticated_connections_and_nobody_times_out_in_its_queue() {
+    let mut sim = Sim::new(64, 40);
+    sim.behave(address(1), good());
+    for id in 1..=40 {
+        let mut request = sim.request(id, "192.0.2.1");
+        // Four turns of three round trips and more: longer than anyone's own time.
+        request.connect_timeout = 4 * RTT;
+        sim.submit(request);
+    }
+    assert_eq!(sim.net.connects.len(), 10);
+    sim.run();
+    assert!(sim.net.most_open <= 10, "{} at once", sim.net.most_open);
+    assert!((1..=40).all(|id| sim.outcome(id).status == Status::Ok));
+}
+
+#[test]
+fn those_who_waited_together_do_not_start_together() {
+    let mut sim = Sim::new(64, 20);
+    sim.behave(address(1), good());
+    for id in 1..=20 {
+        let request = sim.request(id, "192.0.2.1");
+        sim.submit(request);
+    }
+    sim.run();
+    let mut starts: Vec<_> = sim.net.connects[10..].iter().map(|(at, _)| *at).collect();
+    starts.dedup();
+    assert!(starts.len() > 5, "{starts:?}");
+}
+
+#[test]
+fn the_next_address_of_a_name_is_tried_beside_a_silent_one() {
+    let mut sim = Sim::new(4, 1);
+    sim.behave(address(1), Behaviour::Dropping);
+    sim.behave(address(2), good());
+    sim.names.insert("web".to_owned(), vec![address(1), address(2)]);
+    let request = sim.request(1, "web");
+    sim.submit(request);
+    sim.run();
+    assert_eq!(sim.outcome(1).status, Status::Ok);
+    assert_eq!(sim.outcome(1).attempts, 2);
+    let starts: Vec<_> = sim.net.connects.clone();
+    assert_eq!(starts, [(Duration::ZERO, address(1)), (Duration::from_millis(250), address(2))]);
+}
+
+#[test]
+fn a_refused_address_gives_way_at_once_and_the_last_one_names_itself() {
+    let mut sim = Sim::new(4, 1);
+    sim.behave(address(1), Behaviour::Refusing);
+    sim.behave(address(2), Behaviour::Refusing);
+    sim.names.insert("web".to_owned(), vec![address(1), address(2)]);
+    let request = sim.request(1, "web");
+    sim.submit(request);
+    sim.run();
+    assert_eq!(sim.net.connects[1], (RTT, address(2)));
+    let outcome = sim.outcome(1);
+    let error = outcome.error.as_ref().unwrap();
+    assert_eq!((outcome.status, error.stage), (Status::Unreachable, Stage::Tcp));
+    assert_eq!(error.message, "connect to 192.0.2.2:22: connection refused");
+}
+
+#[test]
+fn an_unknown_name_fails_in_dns() {
+    let mut sim = Sim::new(4, 1);
+    let request = sim.request(1, "nosuch");
+    sim.submit(request);
+    sim.run();
+    let outcome = sim.outcome(1);
+    let error = outcome.error.as_ref().unwrap();
+    assert_eq!((outcome.status, error.stage), (Status::Unreachable, Stage::Dns));
+    assert_eq!(error.message, "could not resolve nosuch: Name or service not known");
+    assert_eq!(outcome.attempts, 0);
+}

@@ -1,0 +1,542 @@
+//! A network that exists only in memory, with a clock that moves only when nothing else can: a hub, its clients, and
+//! embedded servers a given distance away. Decides nothing; every test says how its addresses behave.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use mux_cli::hub::{
+    Action, Answer, Event, Hub, Judgement, Kill, KeyId, LinkEvent, Links, Offer, Outcome, Prepared, Request, RequestId,
+    SshOptions, StreamKind, Ticket, Transport,
+};
+use mux_core::LinkError;
+use mux_proto::{Close, Protocol, SendQueue};
+use mux_ssh::Client;
+use mux_ssh::algorithms::KeyType;
+use mux_ssh::client::Identity;
+use mux_ssh::keys::PrivateKey;
+use mux_ssh::server::key_file::Seed;
+use mux_ssh::server::{Authorized, Event as ServerEvent, Exit, Plan, Server, ServerConfig};
+use mux_ssh::transport::ServerMemory;
+
+/// From here to every server and back.
+pub(crate) const RTT: Duration = Duration::from_millis(20);
+
+/// How an address behaves.
+#[derive(Clone)]
+pub(crate) enum Behaviour {
+    /// Nothing comes back.
+    Dropping,
+    /// The connection is refused after a round trip.
+    Refusing,
+    /// The connection stands and nothing is said on it.
+    Mute,
+    /// A server, and what it does with a command.
+    Serving(Arc<ServerConfig>, Plan, Commands),
+}
+
+/// What a server does with a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Commands {
+    /// Prints it and ends with this status.
+    Echo(u32),
+    /// Ends when it is told TERM.
+    UntilTerm,
+    /// Ignores TERM; a second command ends it.
+    UntilSecond,
+    /// Ends never.
+    Forever,
+    /// Ends without saying how.
+    NoStatus,
+    /// The connection breaks while it runs.
+    Breaks,
+}
+
+/// What happened, and when.
+pub(crate) type Log = Vec<(Duration, Event)>;
+
+struct Link {
+    address: SocketAddr,
+    client: Client,
+    server: Option<(Server, Commands)>,
+    to_server: VecDeque<(Instant, Bytes)>,
+    to_client: VecDeque<(Instant, Option<Bytes>)>,
+    inputs: (BytesMut, BytesMut),
+    connected_at: Option<(Instant, Result<(), ErrorKind>)>,
+    sessions: Vec<mux_ssh::server::SessionId>,
+    failed: Option<Result<(), LinkError<mux_ssh::Error>>>,
+}
+
+/// The links of a simulated network.
+#[derive(Default)]
+pub(crate) struct Network {
+    now: Option<Instant>,
+    behaviours: HashMap<SocketAddr, Behaviour>,
+    links: BTreeMap<usize, Link>,
+    next: usize,
+    /// Every connection that was started.
+    pub(crate) connects: Vec<(Duration, SocketAddr)>,
+    /// Commands that servers were given, in order.
+    pub(crate) commands: Vec<Bytes>,
+    start: Option<Instant>,
+    open_by_address: HashMap<SocketAddr, usize>,
+    /// The most unauthenticated connections that an address had at once.
+    pub(crate) most_open: usize,
+}
+
+/// A hub in its network.
+pub(crate) struct Sim {
+    pub(crate) hub: Hub<usize>,
+    pub(crate) net: Network,
+    pub(crate) now: Instant,
+    pub(crate) start: Instant,
+    pub(crate) log: Log,
+    /// Names and what they resolve to; an empty list never resolves.
+    pub(crate) names: HashMap<String, Vec<SocketAddr>>,
+    pub(crate) keys: Vec<Arc<PrivateKey>>,
+    /// The first key is offered as one that is known to work.
+    pub(crate) proven: bool,
+    pub(crate) memory: Option<ServerMemory>,
+    pub(crate) known_types: Vec<KeyType>,
+    pub(crate) judgement: Judgement,
+    /// Signatures are never given; tickets and questions that wait are here.
+    pub(crate) agent_hangs: bool,
+    pub(crate) waiting: Vec<Ticket>,
+    /// What was to be remembered.
+    pub(crate) remembered: Vec<ServerMemory>,
+    pub(crate) forgotten: Vec<KeyId>,
+}
+
+pub(crate) fn key() -> Arc<PrivateKey> {
+    let file = Seed::generate().unwrap().to_openssh().unwrap();
+    Arc::new(PrivateKey::parse(file.as_bytes(), None).unwrap())
+}
+
+pub(crate) fn address(last: u8) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, last], 22))
+}
+
+/// A server that lets everybody in.
+pub(crate) fn server() -> ServerConfig {
+    ServerConfig::new(Seed::generate().unwrap().host_key().unwrap(), Authorized::AnyKey)
+}
+
+/// A server that behaves.
+pub(crate) fn good() -> Behaviour {
+    Behaviour::Serving(Arc::new(server()), Plan::new(), Commands::Echo(0))
+}
+
+impl Sim {
+    pub(crate) fn new(fanout: usize, expected: usize) -> Self {
+        let now = Instant::now();
+        Self {
+            hub: Hub::new(fanout, expected),
+            net: Network { start: Some(now), now: Some(now), ..Network::default() },
+            now,
+            start: now,
+            log: Vec::new(),
+            names: HashMap::new(),
+            keys: vec![key()],
+            proven: true,
+            memory: None,
+            known_types: Vec::new(),
+            judgement: Judgement::Accept,
+            agent_hangs: false,
+            waiting: Vec::new(),
+            remembered: Vec::new(),
+            forgotten: Vec::new(),
+        }
+    }
+
+    /// Puts `behaviour` at an address and asks for a command there.
+    pub(crate) fn host(&mut self, id: u32, behaviour: Behaviour) {
+        let address = address(u8::try_from(id).unwrap());
+        self.net.behaviours.insert(address, behaviour);
+        let request = self.request(id, &address.ip().to_string());
+        self.submit(request);
+    }
+
+    pub(crate) fn behave(&mut self, address: SocketAddr, behaviour: Behaviour) {
+        self.net.behaviours.insert(address, behaviour);
+    }
+
+    pub(crate) fn request(&self, id: u32, address: &str) -> Request {
+        Request {
+            id: RequestId(id),
+            host: format!("host{id}"),
+            address: address.to_owned(),
+            port: 22,
+            user: "me".to_owned(),
+            transport: Transport::Ssh(Arc::new(SshOptions::default())),
+            command: Bytes::from_static(b"hostname"),
+            connect_timeout: Duration::from_secs(10),
+            login_timeout: Duration::from_secs(60),
+            command_timeout: None,
+        }
+    }
+
+    pub(crate) fn submit(&mut self, request: Request) {
+        self.hub.submit(self.now, &mut self.net, request);
+        self.settle();
+    }
+
+    /// Runs until nothing more happens, or until `limit` has passed.
+    pub(crate) fn run_for(&mut self, limit: Duration) {
+        let end = self.now + limit;
+        loop {
+            self.settle();
+            let Some(next) = self.next().filter(|next| *next <= end) else { break };
+            self.now = self.now.max(next);
+            self.net.now = Some(self.now);
+            self.hub.handle_timeout(self.now, &mut self.net);
+            self.step();
+        }
+        if self.hub.is_idle() {
+            return;
+        }
+        self.now = end;
+        self.net.now = Some(end);
+    }
+
+    /// Runs until every request has ended.
+    pub(crate) fn run(&mut self) {
+        self.run_for(Duration::from_secs(3600));
+        assert!(self.hub.is_idle(), "still running: {:?}", self.hub.running());
+    }
+
+    pub(crate) fn outcome(&self, id: u32) -> &Outcome {
+        self.finished(id).1
+    }
+
+    /// When a request ended, and how.
+    pub(crate) fn finished(&self, id: u32) -> (Duration, &Outcome) {
+        let ends = self.log.iter().filter_map(|(at, event)| match event {
+            Event::Finished { request, outcome } if request.0 == id => Some((*at, outcome)),
+            _ => None,
+        });
+        let ends: Vec<_> = ends.collect();
+        assert_eq!(ends.len(), 1, "request {id} must end exactly once: {:?}", self.log);
+        ends[0]
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let links = self.net.links.values().flat_map(Link::due);
+        links.chain(self.hub.poll_timeout()).min()
+    }
+
+    fn settle(&mut self) {
+        loop {
+            while let Some((ticket, action)) = self.hub.poll_action() {
+                self.act(ticket, action);
+            }
+            while let Some(event) = self.hub.poll_event() {
+                if let Event::Output { request, stream, data } = &event {
+                    self.hub.consume(self.now, &mut self.net, *request, *stream, data.len());
+                }
+                self.log.push((self.now - self.start, event));
+            }
+            let Some((key, event)) = self.net.poll() else { break };
+            self.hub.handle_link(self.now, &mut self.net, key, event);
+        }
+    }
+
+    fn act(&mut self, ticket: Ticket, action: Action) {
+        let answer = match action {
+            Action::Prepare => Answer::Prepared(self.prepared()),
+            Action::Resolve { host, .. } => match self.names.get(&host) {
+                Some(addresses) if addresses.is_empty() => return,
+                Some(addresses) => Answer::Resolved(Ok(addresses.clone())),
+                None => Answer::Resolved(Err("Name or service not known".to_owned())),
+            },
+            Action::JudgeHostKey { question, .. } => {
+                Answer::HostKey { question, judgement: self.judgement.clone() }
+            }
+            Action::Sign { .. } if self.agent_hangs => return self.waiting.push(ticket),
+            Action::Sign { question, key, algorithm, data, .. } => {
+                let key = &self.keys[usize::try_from(key.0).unwrap()];
+                Answer::Signed { question, signature: key.sign(algorithm, &data).map_err(|e| e.to_string()) }
+            }
+            Action::SigningOver | Action::RememberKey(_) => return,
+            Action::Remember(memory) => return self.remembered.push(memory),
+            Action::ForgetKey(key) => return self.forgotten.push(key),
+        };
+        self.hub.answer(self.now, &mut self.net, ticket, answer);
+    }
+
+    fn prepared(&self) -> Prepared {
+        let keys = (0..).zip(&self.keys).map(|(index, key)| Offer {
+            identity: Identity { key: key.public().clone(), proven: self.proven && index == 0, hardware: false },
+            key: KeyId(index),
+            label: format!("key{index}").into(),
+        });
+        Prepared { keys: keys.collect(), memory: self.memory.clone(), known_host_key_types: self.known_types.clone(), skipped: Vec::new() }
+    }
+
+    /// Moves what is due on every link.
+    fn step(&mut self) {
+        let keys: Vec<usize> = self.net.links.keys().copied().collect();
+        for key in keys {
+            if let Some((connected, result)) = self.net.arrive(key) {
+                let event = match result {
+                    Ok(()) => LinkEvent::Connected,
+                    Err(kind) => LinkEvent::Closed(Err(LinkError::Io(kind))),
+                };
+                self.hub.handle_link(self.now, &mut self.net, connected, event);
+            }
+            self.settle();
+            self.net.serve(key);
+            self.settle();
+        }
+    }
+}
+
+impl Link {
+    fn due(&self) -> Option<Instant> {
+        let connected = self.connected_at.as_ref().map(|(at, _)| *at);
+        let server = self.to_server.front().map(|(at, _)| *at);
+        let client = self.to_client.front().map(|(at, _)| *at);
+        let timeout = if connected.is_none() { self.client.poll_timeout() } else { None };
+        [connected, server, client, timeout].into_iter().flatten().min()
+    }
+}
+
+impl Network {
+    fn now(&self) -> Instant {
+        self.now.unwrap()
+    }
+
+    /// The connection of a link stands or has failed.
+    fn arrive(&mut self, key: usize) -> Option<(usize, Result<(), ErrorKind>)> {
+        let now = self.now();
+        let link = self.links.get_mut(&key)?;
+        let (_, result) = link.connected_at.take_if(|(at, _)| *at <= now)?;
+        let address = link.address;
+        match result {
+            Err(_) => {
+                self.links.remove(&key);
+            }
+            Ok(()) => {
+                let open = self.open_by_address.entry(address).or_default();
+                *open += 1;
+                self.most_open = self.most_open.max(*open);
+            }
+        }
+        Some((key, result))
+    }
+
+    /// Hands over what has arrived at both ends, and sends what both ends want to say.
+    fn serve(&mut self, key: usize) {
+        let now = self.now();
+        let Some(link) = self.links.get_mut(&key) else { return };
+        if link.connected_at.is_some() || link.failed.is_some() {
+            return;
+        }
+        while let Some((_, data)) = link.to_server.pop_front_if(|(at, _)| *at <= now) {
+            link.inputs.1.extend_from_slice(&data);
+        }
+        let mut authenticated = false;
+        if let Some((server, commands)) = &mut link.server {
+            drive(server, now, &mut link.inputs.1);
+            while let Some(event) = server.poll_event() {
+                authenticated |= matches!(event, ServerEvent::Authenticated { .. });
+                self.commands.extend(obey(server, *commands, event, &mut link.sessions, now));
+            }
+            let sent = transmit(server, now);
+            let at = now + RTT / 2;
+            link.to_client.extend((!sent.is_empty()).then_some((at, Some(sent))));
+            let breaks = *commands == Commands::Breaks && !link.sessions.is_empty();
+            if server.poll_close() == Some(Close::Both) || breaks {
+                link.to_client.push_back((at, None));
+                link.server = None;
+            }
+        }
+        if authenticated {
+            *self.open_by_address.get_mut(&link.address).unwrap() -= 1;
+        }
+        let mut result = Ok(());
+        while let Some((_, data)) = link.to_client.pop_front_if(|(at, _)| *at <= now) {
+            match data {
+                Some(data) => {
+                    link.inputs.0.extend_from_slice(&data);
+                    result = result.and(read(&mut link.client, now, &mut link.inputs.0));
+                }
+                None => result = result.and_then(|()| link.client.handle_eof(now)),
+            }
+        }
+        if link.client.poll_timeout().is_some_and(|at| at <= now) {
+            result = result.and_then(|()| link.client.handle_timeout(now));
+        }
+        if let Err(error) = result {
+            link.failed = Some(Err(LinkError::Protocol(error)));
+        }
+    }
+
+    /// The next thing that a client says; sends what clients want to send once they have nothing more to say.
+    fn poll(&mut self) -> Option<(usize, LinkEvent)> {
+        let now = self.now();
+        for (key, link) in &mut self.links {
+            if link.connected_at.is_some() {
+                continue;
+            }
+            if let Some(said) = link.client.poll_event() {
+                return Some((*key, LinkEvent::Client(said)));
+            }
+        }
+        let ended = self.links.iter_mut().find_map(|(key, link)| Some((*key, link.failed.take()?)));
+        if let Some((key, result)) = ended {
+            self.links.remove(&key);
+            return Some((key, LinkEvent::Closed(result)));
+        }
+        let mut closed = None;
+        for (key, link) in &mut self.links {
+            if link.connected_at.is_some() {
+                continue;
+            }
+            let mut input = std::mem::take(&mut link.inputs.0);
+            if !input.is_empty()
+                && let Err(error) = read(&mut link.client, now, &mut input)
+            {
+                link.failed = Some(Err(LinkError::Protocol(error)));
+            }
+            link.inputs.0 = input;
+            let sent = transmit(&mut link.client, now);
+            link.to_server.extend((!sent.is_empty()).then_some((now + RTT / 2, sent)));
+            if link.client.poll_close() == Some(Close::Both) && link.failed.is_none() {
+                closed = Some(*key);
+            }
+        }
+        if let Some(key) = closed {
+            self.links.remove(&key);
+            return Some((key, LinkEvent::Closed(Ok(()))));
+        }
+        let waits = |link: &Link| link.failed.is_some();
+        if self.links.values().any(waits) { self.poll() } else { None }
+    }
+}
+
+fn drive<P: Protocol>(end: &mut P, now: Instant, input: &mut BytesMut) {
+    let _ = read(end, now, input);
+    if end.poll_timeout().is_some_and(|at| at <= now) {
+        let _ = end.handle_timeout(now);
+    }
+}
+
+/// As the loop does it: until nothing is consumed any more.
+fn read<P: Protocol>(end: &mut P, now: Instant, input: &mut BytesMut) -> Result<(), P::Error> {
+    while end.wants_input() && !input.is_empty() {
+        let before = input.len();
+        end.handle_input(now, input)?;
+        if input.len() == before {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn transmit<P: Protocol>(end: &mut P, now: Instant) -> Bytes {
+    let mut all = BytesMut::new();
+    loop {
+        let mut queue = SendQueue::new();
+        end.poll_transmit(now, &mut queue);
+        if queue.is_empty() {
+            return all.freeze();
+        }
+        while !queue.is_empty() {
+            all.extend_from_slice(&queue.take(usize::MAX));
+        }
+    }
+}
+
+/// What a server does with what its client wants.
+fn obey(
+    server: &mut Server,
+    commands: Commands,
+    event: ServerEvent,
+    sessions: &mut Vec<mux_ssh::server::SessionId>,
+    _now: Instant,
+) -> Option<Bytes> {
+    match event {
+        ServerEvent::Exec { session, command } => {
+            sessions.push(session);
+            match commands {
+                Commands::Echo(status) => server.reply(session, command.clone(), status),
+                Commands::NoStatus => {
+                    server.eof(session);
+                    server.close(session);
+                }
+                Commands::UntilSecond if sessions.len() > 1 => {
+                    killed(server, sessions[0], "KILL");
+                    server.reply(session, Bytes::new(), 0);
+                }
+                Commands::Forever if sessions.len() > 1 => server.reply(session, Bytes::new(), 0),
+                Commands::UntilTerm | Commands::UntilSecond | Commands::Forever | Commands::Breaks => {}
+            }
+            Some(command)
+        }
+        ServerEvent::Signal { session, name } if commands == Commands::UntilTerm && name == "TERM" => {
+            killed(server, session, "TERM");
+            None
+        }
+        _ => None,
+    }
+}
+
+fn killed(server: &mut Server, session: mux_ssh::server::SessionId, signal: &str) {
+    let exit = Exit::Signal { name: signal.to_owned(), core_dumped: false, message: String::new() };
+    server.exit(session, exit);
+    server.eof(session);
+    server.close(session);
+}
+
+impl Links for Network {
+    type Key = usize;
+
+    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<usize, ErrorKind> {
+        let now = self.now();
+        self.connects.push((now - self.start.unwrap(), to));
+        let behaviour = self.behaviours.get(&to).cloned().unwrap_or(Behaviour::Dropping);
+        let connected_at = match behaviour {
+            Behaviour::Dropping => (now + Duration::from_secs(100_000), Err(ErrorKind::TimedOut)),
+            Behaviour::Refusing => (now + RTT, Err(ErrorKind::ConnectionRefused)),
+            Behaviour::Mute | Behaviour::Serving(..) => (now + RTT, Ok(())),
+        };
+        let server = match behaviour {
+            Behaviour::Serving(config, plan, commands) => Some((Server::new(config, plan), commands)),
+            Behaviour::Dropping | Behaviour::Refusing | Behaviour::Mute => None,
+        };
+        let key = self.next;
+        self.next += 1;
+        let link = Link {
+            address: to,
+            client,
+            server,
+            to_server: VecDeque::new(),
+            to_client: VecDeque::new(),
+            inputs: (BytesMut::new(), BytesMut::new()),
+            connected_at: Some(connected_at),
+            sessions: Vec::new(),
+            failed: None,
+        };
+        self.links.insert(key, link);
+        Ok(key)
+    }
+
+    fn spawn(&mut self, _command: &Bytes) -> Result<usize, ErrorKind> {
+        Err(ErrorKind::Unsupported)
+    }
+
+    fn client(&mut self, key: usize) -> Option<&mut Client> {
+        self.links.get_mut(&key).map(|link| &mut link.client)
+    }
+
+    fn consume(&mut self, _key: usize, _stream: StreamKind, _count: usize) {}
+
+    fn kill(&mut self, _key: usize, _signal: Kill) {}
+
+    fn abort(&mut self, key: usize) {
+        self.links.remove(&key);
+    }
+}
