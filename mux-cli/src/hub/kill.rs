@@ -68,13 +68,19 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if let Phase::Local(key) = self.phase {
             cx.links.kill(key, links::Kill::Term);
         } else if self.may_run() {
-            let Phase::Session(session) = &self.phase else { return };
+            let Phase::Session(session) = &self.phase else {
+                return;
+            };
             let channel = session.channel;
             self.with_client(cx, |client| client.signal(channel, "TERM"));
         } else {
             return self.cancelled(cx, reason);
         }
-        self.killing = Some(Killing { reason, step: Step::Asked, next_at: cx.now + AFTER_SIGNAL });
+        self.killing = Some(Killing {
+            reason,
+            step: Step::Asked,
+            next_at: cx.now + AFTER_SIGNAL,
+        });
     }
 
     pub(super) fn continue_killing<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
@@ -86,7 +92,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
         match step {
             Step::Asked => {
                 let channel = self.force(cx);
-                self.killing = Some(Killing { reason, step: Step::Forced(channel), next_at: cx.now + AFTER_KILLER });
+                self.killing = Some(Killing {
+                    reason,
+                    step: Step::Forced(channel),
+                    next_at: cx.now + AFTER_KILLER,
+                });
             }
             Step::Forced(_) => self.finish_killed(cx, reason, false),
         }
@@ -99,7 +109,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 let now = cx.now;
                 let command = Bytes::from_static(KILL_LINE.as_bytes());
                 let client = cx.links.client(session.key)?;
-                return Some(client.exec(now, Exec { command, env: Vec::new(), stdin: Stdin::Closed }));
+                return Some(client.exec(
+                    now,
+                    Exec {
+                        command,
+                        env: Vec::new(),
+                        stdin: Stdin::Closed,
+                    },
+                ));
             }
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Over => {}
         }
@@ -108,13 +125,23 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
     /// The second channel has done its work, or was refused: nothing more can be done.
     pub(super) fn killer_over(&mut self) {
-        if let Some(Killing { step: Step::Forced(Some(_)), next_at, .. }) = &mut self.killing {
+        if let Some(Killing {
+            step: Step::Forced(Some(_)),
+            next_at,
+            ..
+        }) = &mut self.killing
+        {
             *next_at = (*next_at).min(self.last_heard + AFTER_KILLED);
         }
     }
 
     /// The end of a stopped request; `gone` if the command is known to have ended.
-    pub(super) fn finish_killed<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, reason: Reason, gone: bool) {
+    pub(super) fn finish_killed<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        reason: Reason,
+        gone: bool,
+    ) {
         if !gone {
             cx.shared.left_running.push(self.request.id);
         }

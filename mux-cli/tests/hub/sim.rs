@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mux_cli::hub::{
-    Action, Answer, Event, Hub, Judgement, Kill, KeyId, LinkEvent, Links, Offer, Outcome, Prepared, Request, RequestId,
-    SshOptions, StreamKind, Ticket, Transport,
+    Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, Offer, Outcome, Prepared, Request,
+    RequestId, SshOptions, StreamKind, Ticket, Transport,
 };
 use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
@@ -134,7 +134,11 @@ impl Sim {
         let now = Instant::now();
         Self {
             hub: Hub::new(fanout, expected),
-            net: Network { start: Some(now), now: Some(now), ..Network::default() },
+            net: Network {
+                start: Some(now),
+                now: Some(now),
+                ..Network::default()
+            },
             now,
             start: now,
             log: Vec::new(),
@@ -188,7 +192,9 @@ impl Sim {
         let end = self.now + limit;
         loop {
             self.settle();
-            let Some(next) = self.next().filter(|next| *next <= end) else { break };
+            let Some(next) = self.next().filter(|next| *next <= end) else {
+                break;
+            };
             self.now = self.now.max(next);
             self.net.now = Some(self.now);
             self.hub.handle_timeout(self.now, &mut self.net);
@@ -218,7 +224,12 @@ impl Sim {
             _ => None,
         });
         let ends: Vec<_> = ends.collect();
-        assert_eq!(ends.len(), 1, "request {id} must end exactly once: {:?}", self.log);
+        assert_eq!(
+            ends.len(),
+            1,
+            "request {id} must end exactly once: {:?}",
+            self.log
+        );
         ends[0]
     }
 
@@ -233,12 +244,20 @@ impl Sim {
                 self.act(ticket, action);
             }
             while let Some(event) = self.hub.poll_event() {
-                if let Event::Output { request, stream, data } = &event {
-                    self.hub.consume(self.now, &mut self.net, *request, *stream, data.len());
+                if let Event::Output {
+                    request,
+                    stream,
+                    data,
+                } = &event
+                {
+                    self.hub
+                        .consume(self.now, &mut self.net, *request, *stream, data.len());
                 }
                 self.log.push((self.now - self.start, event));
             }
-            let Some((key, event)) = self.net.poll() else { break };
+            let Some((key, event)) = self.net.poll() else {
+                break;
+            };
             self.hub.handle_link(self.now, &mut self.net, key, event);
         }
     }
@@ -251,13 +270,23 @@ impl Sim {
                 Some(addresses) => Answer::Resolved(Ok(addresses.clone())),
                 None => Answer::Resolved(Err("Name or service not known".to_owned())),
             },
-            Action::JudgeHostKey { question, .. } => {
-                Answer::HostKey { question, judgement: self.judgement.clone() }
-            }
+            Action::JudgeHostKey { question, .. } => Answer::HostKey {
+                question,
+                judgement: self.judgement.clone(),
+            },
             Action::Sign { .. } if self.agent_hangs => return self.waiting.push(ticket),
-            Action::Sign { question, key, algorithm, data, .. } => {
+            Action::Sign {
+                question,
+                key,
+                algorithm,
+                data,
+                ..
+            } => {
                 let key = &self.keys[usize::try_from(key.0).unwrap()];
-                Answer::Signed { question, signature: key.sign(algorithm, &data).map_err(|e| e.to_string()) }
+                Answer::Signed {
+                    question,
+                    signature: key.sign(algorithm, &data).map_err(|e| e.to_string()),
+                }
             }
             Action::SigningOver | Action::RememberKey(_) => return,
             Action::Remember(memory) => return self.remembered.push(memory),
@@ -268,11 +297,20 @@ impl Sim {
 
     fn prepared(&self) -> Prepared {
         let keys = (0..).zip(&self.keys).map(|(index, key)| Offer {
-            identity: Identity { key: key.public().clone(), proven: self.proven && index == 0, hardware: false },
+            identity: Identity {
+                key: key.public().clone(),
+                proven: self.proven && index == 0,
+                hardware: false,
+            },
             key: KeyId(index),
             label: format!("key{index}").into(),
         });
-        Prepared { keys: keys.collect(), memory: self.memory.clone(), known_host_key_types: self.known_types.clone(), skipped: Vec::new() }
+        Prepared {
+            keys: keys.collect(),
+            memory: self.memory.clone(),
+            known_host_key_types: self.known_types.clone(),
+            skipped: Vec::new(),
+        }
     }
 
     /// Moves what is due on every link.
@@ -298,7 +336,11 @@ impl Link {
         let connected = self.connected_at.as_ref().map(|(at, _)| *at);
         let server = self.to_server.front().map(|(at, _)| *at);
         let client = self.to_client.front().map(|(at, _)| *at);
-        let timeout = if connected.is_none() { self.client.poll_timeout() } else { None };
+        let timeout = if connected.is_none() {
+            self.client.poll_timeout()
+        } else {
+            None
+        };
         [connected, server, client, timeout].into_iter().flatten().min()
     }
 }
@@ -330,7 +372,9 @@ impl Network {
     /// Hands over what has arrived at both ends, and sends what both ends want to say.
     fn serve(&mut self, key: usize) {
         let now = self.now();
-        let Some(link) = self.links.get_mut(&key) else { return };
+        let Some(link) = self.links.get_mut(&key) else {
+            return;
+        };
         if link.connected_at.is_some() || link.failed.is_some() {
             return;
         }
@@ -342,11 +386,13 @@ impl Network {
             drive(server, now, &mut link.inputs.1);
             while let Some(event) = server.poll_event() {
                 authenticated |= matches!(event, ServerEvent::Authenticated { .. });
-                self.commands.extend(obey(server, *commands, event, &mut link.sessions, now));
+                self.commands
+                    .extend(obey(server, *commands, event, &mut link.sessions, now));
             }
             let sent = transmit(server, now);
             let at = now + RTT / 2;
-            link.to_client.extend((!sent.is_empty()).then_some((at, Some(sent))));
+            link.to_client
+                .extend((!sent.is_empty()).then_some((at, Some(sent))));
             let breaks = *commands == Commands::Breaks && !link.sessions.is_empty();
             if server.poll_close() == Some(Close::Both) || breaks {
                 link.to_client.push_back((at, None));
@@ -385,7 +431,10 @@ impl Network {
                 return Some((*key, LinkEvent::Client(said)));
             }
         }
-        let ended = self.links.iter_mut().find_map(|(key, link)| Some((*key, link.failed.take()?)));
+        let ended = self
+            .links
+            .iter_mut()
+            .find_map(|(key, link)| Some((*key, link.failed.take()?)));
         if let Some((key, result)) = ended {
             self.links.remove(&key);
             return Some((key, LinkEvent::Closed(result)));
@@ -403,7 +452,8 @@ impl Network {
             }
             link.inputs.0 = input;
             let sent = transmit(&mut link.client, now);
-            link.to_server.extend((!sent.is_empty()).then_some((now + RTT / 2, sent)));
+            link.to_server
+                .extend((!sent.is_empty()).then_some((now + RTT / 2, sent)));
             if link.client.poll_close() == Some(Close::Both) && link.failed.is_none() {
                 closed = Some(*key);
             }
@@ -413,7 +463,11 @@ impl Network {
             return Some((key, LinkEvent::Closed(Ok(()))));
         }
         let waits = |link: &Link| link.failed.is_some();
-        if self.links.values().any(waits) { self.poll() } else { None }
+        if self.links.values().any(waits) {
+            self.poll()
+        } else {
+            None
+        }
     }
 }
 
@@ -485,7 +539,11 @@ fn obey(
 }
 
 fn killed(server: &mut Server, session: mux_ssh::server::SessionId, signal: &str) {
-    let exit = Exit::Signal { name: signal.to_owned(), core_dumped: false, message: String::new() };
+    let exit = Exit::Signal {
+        name: signal.to_owned(),
+        core_dumped: false,
+        message: String::new(),
+    };
     server.exit(session, exit);
     server.eof(session);
     server.close(session);

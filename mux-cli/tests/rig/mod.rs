@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use mux_ssh::server::key_file::{Seed, public_line};
 use mux_ssh::keys::PrivateKey;
+use mux_ssh::server::key_file::{Seed, public_line};
 use tempfile::TempDir;
 
 /// Longer than anything takes on a machine that is busy with something else.
@@ -42,7 +42,12 @@ impl Rig {
         let host_key = write_key(&dir.path().join("host_key"));
         let user_key = write_key(&dir.path().join("id"));
         fs::write(dir.path().join("authorized_keys"), user_key).unwrap();
-        let mut rig = Self { dir, port: free_port(), host_key, sshd: None };
+        let mut rig = Self {
+            dir,
+            port: free_port(),
+            host_key,
+            sshd: None,
+        };
         rig.know(&rig.host_key.clone());
         rig.configure("");
         rig.start(lines);
@@ -59,7 +64,11 @@ impl Rig {
 
     /// Makes this line the only key by which the server is known.
     pub(crate) fn know(&self, key: &str) {
-        fs::write(self.path("known_hosts"), format!("[127.0.0.1]:{} {key}\n", self.port)).unwrap();
+        fs::write(
+            self.path("known_hosts"),
+            format!("[127.0.0.1]:{} {key}\n", self.port),
+        )
+        .unwrap();
     }
 
     /// Writes the ssh configuration; `first` stands before everything else and wins.
@@ -92,7 +101,9 @@ impl Rig {
             .spawn();
         self.sshd = Some(sshd.expect("no /usr/sbin/sshd: apt-get install openssh-server"));
         wait_for("sshd to listen", || {
-            fs::read_to_string(self.path("sshd_log")).unwrap().contains("Server listening")
+            fs::read_to_string(self.path("sshd_log"))
+                .unwrap()
+                .contains("Server listening")
         });
     }
 
@@ -100,7 +111,9 @@ impl Rig {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mux"));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-        command.env("XDG_STATE_HOME", self.path("state")).stdin(Stdio::null());
+        command
+            .env("XDG_STATE_HOME", self.path("state"))
+            .stdin(Stdio::null());
         command.args(["run", "-F", &self.text("config")]).args(args);
         command
     }
@@ -119,19 +132,29 @@ impl Rig {
 
     /// One run, all of what it prints and its exit status.
     pub(crate) fn check(&self, args: &[&str], status: i32, stdout: &str, stderr: &str) {
-        let expected = Ran { status, stdout: stdout.to_owned(), stderr: stderr.to_owned() };
+        let expected = Ran {
+            status,
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+        };
         assert_eq!(self.run(args), expected, "mux run {args:?}");
     }
 
     fn stable(&self, bytes: &[u8]) -> String {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        let text = text.replace(self.dir.path().to_str().unwrap(), "DIR").replace(&format!(":{}", self.port), ":PORT");
-        let lines = text.split_inclusive('\n').map(|line| match line.rsplit_once(" in ") {
-            Some((rest, time)) if time.ends_with("s\n") && time.starts_with(|c: char| c.is_ascii_digit()) => {
-                format!("{rest} in TIME\n")
-            }
-            _ => line.to_owned(),
-        });
+        let text = text
+            .replace(self.dir.path().to_str().unwrap(), "DIR")
+            .replace(&format!(":{}", self.port), ":PORT");
+        let lines = text
+            .split_inclusive('\n')
+            .map(|line| match line.rsplit_once(" in ") {
+                Some((rest, time))
+                    if time.ends_with("s\n") && time.starts_with(|c: char| c.is_ascii_digit()) =>
+                {
+                    format!("{rest} in TIME\n")
+                }
+                _ => line.to_owned(),
+            });
         lines.collect()
     }
 }
@@ -158,7 +181,11 @@ pub(crate) fn write_key(path: &Path) -> String {
 
 /// A port on which nobody listens.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 pub(crate) fn wait_for(what: &str, done: impl Fn() -> bool) {
@@ -182,7 +209,12 @@ pub(crate) fn read_until(stream: &mut impl Read, text: &str) -> String {
     let mut seen = Vec::new();
     let mut byte = [0];
     while !String::from_utf8_lossy(&seen).contains(text) {
-        assert_eq!(stream.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
+        assert_eq!(
+            stream.read(&mut byte).unwrap(),
+            1,
+            "{}",
+            String::from_utf8_lossy(&seen)
+        );
         seen.extend(byte);
     }
     String::from_utf8(seen).unwrap()

@@ -41,15 +41,32 @@ fn a_server_that_says_nothing_is_unreachable_in_banner() {
     let stderr = format!(
         "ok=0 unreachable=1 in TIME\nunreachable: {target}: banner: connected, but no SSH identification within 0.5s\n"
     );
-    rig.check(&["-w", &target, "--connect-timeout", "0.5", "--", "true"], 4, "", &stderr);
+    rig.check(
+        &["-w", &target, "--connect-timeout", "0.5", "--", "true"],
+        4,
+        "",
+        &stderr,
+    );
 }
 
 #[test]
 fn a_dead_host_costs_the_others_nothing() {
     let rig = Rig::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    rig.configure(&format!("Host dead\n  Port {}", listener.local_addr().unwrap().port()));
-    let ran = rig.run(&["-f", "1", "-w", "dead,web1", "--connect-timeout", "5", "--", "echo hello"]);
+    rig.configure(&format!(
+        "Host dead\n  Port {}",
+        listener.local_addr().unwrap().port()
+    ));
+    let ran = rig.run(&[
+        "-f",
+        "1",
+        "-w",
+        "dead,web1",
+        "--connect-timeout",
+        "5",
+        "--",
+        "echo hello",
+    ]);
     assert_eq!((ran.status, ran.stdout.as_str()), (4, "web1: hello\n"));
 }
 
@@ -65,7 +82,19 @@ fn a_changed_host_key_names_the_line_and_what_to_do() {
         fingerprint(&rig.host_key)
     );
     rig.check(&["-w", "web1", "--", "true"], 4, "", &stderr);
-    rig.check(&["-o", "StrictHostKeyChecking=accept-new", "-w", "web1", "--", "true"], 4, "", &stderr);
+    rig.check(
+        &[
+            "-o",
+            "StrictHostKeyChecking=accept-new",
+            "-w",
+            "web1",
+            "--",
+            "true",
+        ],
+        4,
+        "",
+        &stderr,
+    );
 }
 
 #[test]
@@ -87,7 +116,15 @@ fn accept_new_writes_the_key_down_once() {
     let rig = Rig::new();
     let written = fs::read_to_string(rig.path("known_hosts")).unwrap();
     fs::remove_file(rig.path("known_hosts")).unwrap();
-    let args = ["-o", "StrictHostKeyChecking=accept-new", "-w", "web[1-4]", "-N", "--", "echo hello"];
+    let args = [
+        "-o",
+        "StrictHostKeyChecking=accept-new",
+        "-w",
+        "web[1-4]",
+        "-N",
+        "--",
+        "echo hello",
+    ];
     rig.check(&args, 0, "hello\nhello\nhello\nhello\n", "");
     assert_eq!(fs::read_to_string(rig.path("known_hosts")).unwrap(), written);
     rig.check(&["-w", "web1", "--", "echo hello"], 0, "web1: hello\n", "");
@@ -111,7 +148,12 @@ fn a_line_that_is_not_honoured_fails_its_host_alone() {
     let rig = Rig::new();
     rig.configure("Host far\n  ProxyJump gate");
     let stderr = "ok=1 unreachable=1 in TIME\nunreachable: far: dns: DIR/config line 2: ProxyJump gate: not supported yet\n";
-    rig.check(&["-w", "far,web1", "--", "echo hello"], 4, "web1: hello\n", stderr);
+    rig.check(
+        &["-w", "far,web1", "--", "echo hello"],
+        4,
+        "web1: hello\n",
+        stderr,
+    );
 }
 
 #[test]
@@ -126,7 +168,11 @@ fn a_configuration_that_no_host_can_use_is_a_configuration_error() {
 fn what_asks_for_unverified_host_keys_is_refused_with_the_alternative() {
     let ran = Rig::new().run(&["-o", "StrictHostKeyChecking=no", "-w", "web1", "--", "true"]);
     assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("StrictHostKeyChecking no") && ran.stderr.contains("accept-new"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("StrictHostKeyChecking no") && ran.stderr.contains("accept-new"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -141,7 +187,12 @@ fn a_missing_configuration_file_is_named() {
 #[test]
 fn unusable_command_lines_exit_with_2() {
     let rig = Rig::new();
-    for args in [&["-w", "web[1-", "--", "true"][..], &["-w", "@web", "--", "true"], &["--nosuch"], &["-w", "web1"]] {
+    for args in [
+        &["-w", "web[1-", "--", "true"][..],
+        &["-w", "@web", "--", "true"],
+        &["--nosuch"],
+        &["-w", "web1"],
+    ] {
         let ran = rig.run(args);
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{args:?}");
         assert!(!ran.stderr.is_empty(), "{args:?}");

@@ -27,7 +27,12 @@ fn keys_only() -> Rig {
 fn a_key_that_the_server_does_not_take_is_named() {
     let rig = keys_only();
     write_key(&rig.path("id"));
-    rig.check(&["-w", "web1", "--", "true"], 4, "", &denied(&rig, "DIR/id: not accepted"));
+    rig.check(
+        &["-w", "web1", "--", "true"],
+        4,
+        "",
+        &denied(&rig, "DIR/id: not accepted"),
+    );
 }
 
 #[test]
@@ -63,7 +68,9 @@ fn a_missing_key_is_named() {
 
 /// Locks the key under a passphrase.
 fn lock(rig: &Rig) {
-    let keygen = Command::new("ssh-keygen").args(["-q", "-p", "-P", "", "-N", "secret", "-f", &rig.text("id")]).status();
+    let keygen = Command::new("ssh-keygen")
+        .args(["-q", "-p", "-P", "", "-N", "secret", "-f", &rig.text("id")])
+        .status();
     assert!(keygen.unwrap().success());
 }
 
@@ -71,7 +78,12 @@ fn lock(rig: &Rig) {
 fn without_terminal(rig: &Rig, args: &[&str]) -> Command {
     let inner = rig.command(args);
     let mut command = Command::new("setsid");
-    command.arg("--wait").arg(inner.get_program()).args(inner.get_args()).env_clear().stdin(Stdio::null());
+    command
+        .arg("--wait")
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .env_clear()
+        .stdin(Stdio::null());
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command
 }
@@ -80,7 +92,9 @@ fn without_terminal(rig: &Rig, args: &[&str]) -> Command {
 fn a_locked_key_without_a_terminal_is_skipped_and_named() {
     let rig = keys_only();
     lock(&rig);
-    let output = without_terminal(&rig, &["-w", "web1", "--", "true"]).output().unwrap();
+    let output = without_terminal(&rig, &["-w", "web1", "--", "true"])
+        .output()
+        .unwrap();
     let ran = rig.finish(output);
     let why = "DIR/id: needs a passphrase, and there is no terminal to ask on";
     assert_eq!((ran.status, ran.stderr), (4, denied(&rig, why)));
@@ -91,7 +105,12 @@ fn a_locked_key_in_batch_mode_is_skipped_and_named() {
     let rig = keys_only();
     lock(&rig);
     let why = "DIR/id: needs a passphrase, and BatchMode forbids to ask";
-    rig.check(&["-o", "BatchMode=yes", "-w", "web1", "--", "true"], 4, "", &denied(&rig, why));
+    rig.check(
+        &["-o", "BatchMode=yes", "-w", "web1", "--", "true"],
+        4,
+        "",
+        &denied(&rig, why),
+    );
 }
 
 #[test]
@@ -100,17 +119,32 @@ fn a_passphrase_is_asked_for_once_for_all_hosts() {
     lock(&rig);
     // `script` gives the program a terminal of its own and types on it what it reads.
     let command = rig.command(&["-w", "web[1-4]", "-N", "-q", "--", "echo hello"]);
-    let line: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
-    let line: Vec<_> = line.iter().map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let line: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .collect();
+    let line: Vec<_> = line
+        .iter()
+        .map(|word| format!("'{}'", word.to_str().unwrap()))
+        .collect();
     let mut script = Command::new("script");
-    script.args(["-qec", &line.join(" "), "/dev/null"]).env("XDG_STATE_HOME", rig.path("state"));
-    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    script
+        .args(["-qec", &line.join(" "), "/dev/null"])
+        .env("XDG_STATE_HOME", rig.path("state"));
+    let mut child = script
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stdout = child.stdout.take().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let asked = crate::rig::read_until(&mut stdout, "id': ");
     std::io::Write::write_all(&mut stdin, b"secret\n").unwrap();
     let rest = crate::rig::read_until(&mut stdout, "hello\r\nhello\r\nhello\r\nhello\r\n");
-    assert_eq!(asked.matches("Enter passphrase").count() + rest.matches("Enter passphrase").count(), 1, "{asked}{rest}");
+    assert_eq!(
+        asked.matches("Enter passphrase").count() + rest.matches("Enter passphrase").count(),
+        1,
+        "{asked}{rest}"
+    );
     drop(stdin);
     std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
     assert!(child.wait().unwrap().success());
@@ -129,10 +163,21 @@ impl Drop for Agent {
 /// A real agent that holds the key, which is in no file any more.
 fn agent(rig: &Rig) -> Agent {
     let socket = rig.path("agent");
-    let agent = Command::new("ssh-agent").arg("-D").arg("-a").arg(&socket).stdout(Stdio::null()).spawn().unwrap();
+    let agent = Command::new("ssh-agent")
+        .arg("-D")
+        .arg("-a")
+        .arg(&socket)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     let agent = Agent(agent);
     wait_for("the agent", || socket.exists());
-    let add = Command::new("ssh-add").arg("-q").arg(rig.path("id")).env("SSH_AUTH_SOCK", &socket).status().unwrap();
+    let add = Command::new("ssh-add")
+        .arg("-q")
+        .arg(rig.path("id"))
+        .env("SSH_AUTH_SOCK", &socket)
+        .status()
+        .unwrap();
     assert!(add.success());
     fs::remove_file(rig.path("id")).unwrap();
     fs::remove_file(rig.path("id.pub")).unwrap();
@@ -144,8 +189,21 @@ fn agent(rig: &Rig) -> Agent {
 fn an_agent_signs_for_many_hosts_at_once() {
     let rig = keys_only();
     let _agent = agent(&rig);
-    let args = ["-b", "-w", "web[01-25]", "--connect-timeout", "60", "--", "echo hello"];
-    rig.check(&args, 0, "---------------\nweb[01-25] (25)\n---------------\nhello\n", "");
+    let args = [
+        "-b",
+        "-w",
+        "web[01-25]",
+        "--connect-timeout",
+        "60",
+        "--",
+        "echo hello",
+    ];
+    rig.check(
+        &args,
+        0,
+        "---------------\nweb[01-25] (25)\n---------------\nhello\n",
+        "",
+    );
 }
 
 #[test]
@@ -154,7 +212,12 @@ fn an_agent_that_is_gone_is_named() {
     drop(agent(&rig));
     let ran = rig.run(&["-w", "web1", "--", "true"]);
     assert_eq!(ran.status, 4);
-    assert!(ran.stderr.contains("; agent DIR/agent: nobody listens on its socket"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("; agent DIR/agent: nobody listens on its socket"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -166,5 +229,9 @@ fn an_agent_that_hangs_is_named_and_keys_in_files_still_work() {
     write_key(&rig.path("id"));
     let ran = rig.run(&["-w", "web1", "--", "true"]);
     assert_eq!(ran.status, 4);
-    assert!(ran.stderr.contains("agent DIR/agent: does not answer"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("agent DIR/agent: does not answer"),
+        "{}",
+        ran.stderr
+    );
 }

@@ -1,5 +1,9 @@
 //! `mux run` against a real sshd: exactly what it prints and with which status it exits.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 mod failures;
 mod keys;

@@ -45,14 +45,33 @@ fn identical_outputs_are_gathered_under_the_folded_names() {
 fn thirty_hosts_behind_one_address_all_answer() {
     let rig = Rig::new();
     let stdout = "---------------\nweb[01-30] (30)\n---------------\nhello\n";
-    rig.check(&["-b", "-w", "web[01-30]", "--connect-timeout", "60", "--", "echo", "hello"], 0, stdout, "");
+    rig.check(
+        &[
+            "-b",
+            "-w",
+            "web[01-30]",
+            "--connect-timeout",
+            "60",
+            "--",
+            "echo",
+            "hello",
+        ],
+        0,
+        stdout,
+        "",
+    );
 }
 
 #[test]
 fn output_arrives_whole_and_in_order() {
     let ran = Rig::new().run(&["-N", "-w", "web1", "--", "seq 1 200000"]);
     let expected: String = (1..=200_000).map(|number| format!("{number}\n")).collect();
-    assert!(ran.stdout == expected, "{} bytes instead of {}", ran.stdout.len(), expected.len());
+    assert!(
+        ran.stdout == expected,
+        "{} bytes instead of {}",
+        ran.stdout.len(),
+        expected.len()
+    );
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
 }
 
@@ -89,23 +108,58 @@ fn a_state_directory_that_cannot_be_written_changes_nothing() {
 #[test]
 fn machine_readable_output_has_a_line_for_each_host_and_one_for_the_run() {
     let rig = Rig::new();
-    let mut command = rig.command(&["--output", "jsonl", "-w", "web1", "--", "echo out; echo err >&2; exit 3"]);
+    let mut command = rig.command(&[
+        "--output",
+        "jsonl",
+        "-w",
+        "web1",
+        "--",
+        "echo out; echo err >&2; exit 3",
+    ]);
     let output = command.output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<serde_json::Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let [host, summary] = lines.as_slice() else { unreachable!("{lines:?}") };
-    assert_eq!((&host["host"], &host["status"], &host["rc"]), (&"web1".into(), &"failed".into(), &3.into()));
-    assert_eq!((&host["stdout"], &host["stderr"]), (&"out\n".into(), &"err\n".into()));
+    let lines: Vec<serde_json::Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [host, summary] = lines.as_slice() else {
+        unreachable!("{lines:?}")
+    };
+    assert_eq!(
+        (&host["host"], &host["status"], &host["rc"]),
+        (&"web1".into(), &"failed".into(), &3.into())
+    );
+    assert_eq!(
+        (&host["stdout"], &host["stderr"]),
+        (&"out\n".into(), &"err\n".into())
+    );
     assert!(host["timings"]["kex"].is_number() && host["timings"]["auth"].is_number());
-    assert_eq!((&host["port"], &summary["summary"]["failed"]), (&rig.port.into(), &1.into()));
+    assert_eq!(
+        (&host["port"], &summary["summary"]["failed"]),
+        (&rig.port.into(), &1.into())
+    );
     assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
 fn local_transport_runs_here_under_the_same_names() {
-    let args = ["--transport", "local", "-w", "a,b", "-b", "-S", "--", "echo hello; exit 7"];
+    let args = [
+        "--transport",
+        "local",
+        "-w",
+        "a,b",
+        "-b",
+        "-S",
+        "--",
+        "echo hello; exit 7",
+    ];
     let stderr = "ok=0 failed=2 in TIME\nfailed: a,b: exit status 7\n";
-    Rig::new().check(&args, 7, "---------------\na,b (2)\n---------------\nhello\n", stderr);
+    Rig::new().check(
+        &args,
+        7,
+        "---------------\na,b (2)\n---------------\nhello\n",
+        stderr,
+    );
 }
 
 #[test]

@@ -15,7 +15,11 @@ fn staying(rig: &Rig) -> String {
 
 fn start(rig: &Rig, args: &[&str]) -> Child {
     let mut command = rig.command(args);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn send(child: &Child, signal: Signal) {
@@ -48,8 +52,17 @@ fn a_command_that_takes_too_long_is_stopped_and_does_not_survive() {
 fn off_a_terminal_the_first_interrupt_stops_what_runs() {
     let rig = Rig::new();
     let ran = interrupted(&rig, &staying(&rig), Signal::INT);
-    assert_eq!((ran.status, ran.stdout.as_str()), (130, "web1: ready\n"), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("ok=0 cancelled=1 in TIME\n"), "{}", ran.stderr);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (130, "web1: ready\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.starts_with("ok=0 cancelled=1 in TIME\n"),
+        "{}",
+        ran.stderr
+    );
     wait_for("the end of the command", || !is_alive(&rig.path("pid")));
 }
 
@@ -64,7 +77,10 @@ fn termination_stops_what_runs() {
 #[test]
 fn a_command_that_ignores_its_signal_is_killed() {
     let rig = Rig::new();
-    let command = format!("trap '' TERM; echo $$ > {}; echo ready; while :; do sleep 1; done", rig.text("pid"));
+    let command = format!(
+        "trap '' TERM; echo $$ > {}; echo ready; while :; do sleep 1; done",
+        rig.text("pid")
+    );
     let ran = interrupted(&rig, &command, Signal::INT);
     assert!(!ran.stderr.contains("may still be running"), "{}", ran.stderr);
     wait_for("the end of the command", || !is_alive(&rig.path("pid")));
@@ -74,11 +90,18 @@ fn a_command_that_ignores_its_signal_is_killed() {
 fn a_forced_command_that_survives_is_listed() {
     let rig = Rig::new();
     let key = fs::read_to_string(rig.path("authorized_keys")).unwrap();
-    let script = format!("trap '' TERM; echo ready; while [ ! -e {} ]; do sleep 0.1; done", rig.text("stop"));
+    let script = format!(
+        "trap '' TERM; echo ready; while [ ! -e {} ]; do sleep 0.1; done",
+        rig.text("stop")
+    );
     fs::write(rig.path("authorized_keys"), format!("command=\"{script}\" {key}")).unwrap();
     let ran = interrupted(&rig, "whatever", Signal::INT);
     fs::write(rig.path("stop"), "").unwrap();
-    assert!(ran.stderr.starts_with("mux: may still be running on web1\n"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("mux: may still be running on web1\n"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(ran.status, 130);
 }
 
@@ -109,8 +132,16 @@ fn a_status_can_be_asked_for_by_signal() {
 fn the_line_that_kills_touches_nothing_unless_its_parent_is_a_server() {
     use std::os::unix::process::CommandExt;
     // As after a connection that is gone: the shell's parent has other children, and they are nobody's sessions.
-    let mut bystander = std::process::Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
-    let status = std::process::Command::new("sh").arg("-c").arg(mux_cli::hub::KILL_LINE).status().unwrap();
+    let mut bystander = std::process::Command::new("sleep")
+        .arg("60")
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let status = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(mux_cli::hub::KILL_LINE)
+        .status()
+        .unwrap();
     assert_eq!(status.code(), Some(1));
     assert_eq!(bystander.try_wait().unwrap(), None);
     bystander.kill().unwrap();
