@@ -166,7 +166,7 @@ fn shown(command: &Command) -> String {
 fn timed(mut command: Command) -> Result<(i32, Duration)> {
     std::io::stdout().flush()?;
     let start = Instant::now();
-    let status = command.status().context("cannot start mux")?;
+    let status = Server::new(command.spawn().context("cannot start mux")?).wait()?;
     Ok((status.code().unwrap_or(-1), start.elapsed()))
 }
 
@@ -193,13 +193,15 @@ const FAILURES_SHOWN: usize = 5;
 impl Outcome {
     fn read(mut command: Command) -> Result<Self> {
         let start = Instant::now();
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start mux")?;
-        let output = child.stdout.take().context("no pipe was made")?;
+        let mut mux = Server::new(
+            command
+                .stdout(Stdio::piped())
+                .spawn()
+                .context("cannot start mux")?,
+        );
+        let output = mux.child().stdout.take().context("no pipe was made")?;
         let lines: Vec<String> = BufReader::new(output).lines().collect::<Result<_, _>>()?;
-        child.wait()?;
+        mux.wait()?;
         let mut outcome = Self {
             wall: start.elapsed(),
             ..Self::default()
