@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, ensure};
@@ -73,11 +73,12 @@ impl Drop for Directory {
     }
 }
 
-/// A server in the background that ends with its guard, or on a signal.
+/// A process in the background that ends with its guard, or on a signal.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
-    undo: Undo,
+    /// `None` once it was waited for: its process id may be another's by then.
+    undo: Option<Undo>,
 }
 
 impl Server {
@@ -89,7 +90,10 @@ impl Server {
                 .expect("a process id fits an i32 on every Unix"),
         );
         pending().push(undo.clone());
-        Self { child, undo }
+        Self {
+            child,
+            undo: Some(undo),
+        }
     }
 
     /// Starts one of our examples and waits for `count` lines that begin with `ready`; gives what follows the word.
@@ -119,6 +123,14 @@ impl Server {
         Ok((lines, server))
     }
 
+    /// Waits until it ends on its own account.
+    pub(crate) fn wait(&mut self) -> Result<ExitStatus> {
+        let status = self.child.wait()?;
+        pending().retain(|other| Some(other) != self.undo.as_ref());
+        self.undo = None;
+        Ok(status)
+    }
+
     pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.child
     }
@@ -126,7 +138,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        settle(&self.undo);
+        if let Some(undo) = &self.undo {
+            settle(undo);
+        }
         // Reaped here, or it would stay a zombie for as long as a long benchmark runs.
         let _ = self.child.wait();
     }

@@ -42,26 +42,37 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     let gathered = demo.mux(&["-b", "-w", &names(count), "--", "hostname"]);
     println!("\n{} {}", style::bold("$"), style::bold(&shown(&gathered)));
     let (code, wall) = timed(gathered)?;
-    println!(
-        "{}",
-        style::dim(&format!(
-            "exit status {code}, {} from start to exit",
-            style::duration(wall)
-        ))
-    );
+    println!("{}", style::dim(&format!("exit status {code}")));
 
-    let again = demo.mux(&["--output", "jsonl", "-w", &names(count), "--", "hostname"]);
+    let again = demo.mux(&["-q", "--output", "jsonl", "-w", &names(count), "--", "hostname"]);
     println!("\n{} {}", style::bold("$"), style::bold(&shown(&again)));
     let outcome = Outcome::read(again)?;
-    outcome.print(count, rtt);
+    outcome.print();
+
+    println!();
+    println!(
+        "first contact     {} from start to exit",
+        style::bold(&style::duration(wall))
+    );
+    println!(
+        "servers known     {}",
+        style::bold(&style::duration(outcome.wall))
+    );
+    let one_by_one = Duration::from_millis(u64::from(count) * u64::from(rtt) * u64::from(SSH_ROUND_TRIPS));
+    let words = format!(
+        "ssh in a loop     {} for its round trips alone",
+        style::duration(one_by_one)
+    );
+    println!("{}", style::dim(&words));
 
     let answered_all = code == 0 && outcome.ok == u64::from(count);
+    let verdict = format!("{} of {count} servers answered", outcome.ok);
     println!(
         "\n{}",
         if answered_all {
-            style::good("every server answered")
+            style::good(&verdict)
         } else {
-            style::bad("not every server answered")
+            style::bad(&verdict)
         }
     );
     Ok(if answered_all {
@@ -70,6 +81,9 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
         ExitCode::FAILURE
     })
 }
+
+/// What ssh(1) takes from connecting to the first byte of output, as `bench rtt` measures it.
+const SSH_ROUND_TRIPS: u32 = 9;
 
 fn options(mut arguments: lexopt::Parser) -> Result<Options> {
     let mut options = Options { count: 100, rtt: 25 };
@@ -152,7 +166,7 @@ fn shown(command: &Command) -> String {
 fn timed(mut command: Command) -> Result<(i32, Duration)> {
     std::io::stdout().flush()?;
     let start = Instant::now();
-    let status = command.status().context("cannot start mux")?;
+    let status = Server::new(command.spawn().context("cannot start mux")?).wait()?;
     Ok((status.code().unwrap_or(-1), start.elapsed()))
 }
 
@@ -179,13 +193,15 @@ const FAILURES_SHOWN: usize = 5;
 impl Outcome {
     fn read(mut command: Command) -> Result<Self> {
         let start = Instant::now();
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start mux")?;
-        let output = child.stdout.take().context("no pipe was made")?;
+        let mut mux = Server::new(
+            command
+                .stdout(Stdio::piped())
+                .spawn()
+                .context("cannot start mux")?,
+        );
+        let output = mux.child().stdout.take().context("no pipe was made")?;
         let lines: Vec<String> = BufReader::new(output).lines().collect::<Result<_, _>>()?;
-        child.wait()?;
+        mux.wait()?;
         let mut outcome = Self {
             wall: start.elapsed(),
             ..Self::default()
@@ -208,44 +224,67 @@ impl Outcome {
         }
     }
 
-    fn print(&self, count: u32, rtt: u32) {
+    fn print(&self) {
         for failure in &self.failures {
             println!("{failure}");
         }
         println!(
-            "{} of {count} answered in {}",
-            self.ok,
-            style::duration(self.wall)
-        );
-        println!(
-            "\n{:<16} {:>9} {:>9} {:>9}",
+            "{:<16} {:>9} {:>9} {:>9}",
             "time a host", "fastest", "median", "slowest"
         );
+        let longest = self
+            .stages
+            .iter()
+            .filter_map(|(_, times)| Spread::of(times))
+            .map(|spread| spread.median);
+        let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
         for (title, times) in &self.stages {
-            println!("{title:<16} {}", row(times));
+            if let Some(spread) = Spread::of(times) {
+                println!(
+                    "{title:<16} {}  {}",
+                    spread.columns(),
+                    style::good(&bar(spread.median / longest))
+                );
+            }
         }
-        println!(
-            "{}",
-            style::dim(&format!(
-                "at {rtt} ms a round trip; a second run remembers the servers and needs one trip less"
-            ))
-        );
     }
 }
 
-/// Fastest, median and slowest in milliseconds.
-fn row(times: &[f64]) -> String {
-    let mut times = times.to_vec();
-    times.sort_by(f64::total_cmp);
-    let cells = [times.first(), times.get(times.len() / 2), times.last()];
-    cells
-        .map(|time| {
-            format!(
-                "{:>9}",
-                time.map_or_else(|| "-".to_owned(), |time| format!("{:.0} ms", time * 1000.0))
-            )
+/// Seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Spread {
+    fastest: f64,
+    median: f64,
+    slowest: f64,
+}
+
+impl Spread {
+    fn of(times: &[f64]) -> Option<Self> {
+        let mut times = times.to_vec();
+        times.sort_by(f64::total_cmp);
+        Some(Self {
+            fastest: *times.first()?,
+            median: *times.get(times.len() / 2)?,
+            slowest: *times.last()?,
         })
-        .join(" ")
+    }
+
+    fn columns(self) -> String {
+        [self.fastest, self.median, self.slowest]
+            .map(|time| format!("{:>6.0} ms", time * 1000.0))
+            .join(" ")
+    }
+}
+
+/// As long as the share is large.
+fn bar(share: f64) -> String {
+    const LONGEST: [char; 30] = ['▇'; 30];
+    LONGEST
+        .iter()
+        .zip(1_u32..)
+        .take_while(|(_, place)| f64::from(*place) <= (share * 30.0).ceil())
+        .map(|(block, _)| block)
+        .collect()
 }
 
 #[cfg(test)]
@@ -260,7 +299,18 @@ mod tests {
 
     #[test]
     fn times_are_sorted_into_three_columns() {
-        assert_eq!(row(&[0.030, 0.010, 0.020]), "    10 ms     20 ms     30 ms");
-        assert_eq!(row(&[]), "        -         -         -");
+        let spread = Spread::of(&[0.030, 0.010, 0.020]);
+        assert_eq!(
+            spread.map(Spread::columns).as_deref(),
+            Some("    10 ms     20 ms     30 ms")
+        );
+        assert_eq!(Spread::of(&[]), None);
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_share() {
+        assert_eq!(bar(1.0).chars().count(), 30);
+        assert_eq!(bar(0.5).chars().count(), 15);
+        assert_eq!(bar(0.0), "");
     }
 }
