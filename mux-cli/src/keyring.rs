@@ -100,7 +100,11 @@ impl Keyring {
 
     fn add(&mut self, public: PublicKey, label: &str, source: Source) -> KeyId {
         let id = KeyId(u32::try_from(self.keys.len()).expect("fewer than 4 G keys"));
-        self.keys.push(Entry { public, label: label.into(), source });
+        self.keys.push(Entry {
+            public,
+            label: label.into(),
+            source,
+        });
         id
     }
 
@@ -113,30 +117,36 @@ impl Keyring {
     /// What people know the key as.
     #[must_use]
     pub fn label(&self, key: KeyId) -> Arc<str> {
-        self.entry(key).map_or_else(|| "key".into(), |entry| Arc::clone(&entry.label))
+        self.entry(key)
+            .map_or_else(|| "key".into(), |entry| Arc::clone(&entry.label))
     }
 
     /// Whether the key signs without asking anybody.
     #[must_use]
     pub fn signs_at_once(&self, key: KeyId) -> bool {
-        self.entry(key).is_some_and(|entry| matches!(entry.source, Source::Closed(_) | Source::Open(_)))
+        self.entry(key)
+            .is_some_and(|entry| matches!(entry.source, Source::Closed(_) | Source::Open(_)))
     }
 
     /// Whether a passphrase is needed first.
     #[must_use]
     pub fn is_locked(&self, key: KeyId) -> bool {
-        self.entry(key).is_some_and(|entry| matches!(entry.source, Source::Locked(_)))
+        self.entry(key)
+            .is_some_and(|entry| matches!(entry.source, Source::Locked(_)))
     }
 
     /// Whether only the public half is here.
     #[must_use]
     pub fn is_public_only(&self, key: KeyId) -> bool {
-        self.entry(key).is_some_and(|entry| matches!(entry.source, Source::PublicOnly))
+        self.entry(key)
+            .is_some_and(|entry| matches!(entry.source, Source::PublicOnly))
     }
 
     /// Signs, or says who else has to act.
     pub fn sign(&mut self, key: KeyId, algorithm: SignatureAlgorithm, data: &[u8]) -> Signing {
-        let Some(entry) = self.entry_mut(key) else { return Signing::Done(Err("no such key".to_owned())) };
+        let Some(entry) = self.entry_mut(key) else {
+            return Signing::Done(Err("no such key".to_owned()));
+        };
         if let Source::Closed(file) = &entry.source {
             entry.source = opened(file.unlock(None).map_err(|error| error.to_string()));
         }
@@ -191,7 +201,14 @@ fn load(path: &str) -> Result<(PublicKey, Source), Unusable> {
             let public = file.public().clone();
             let locked = file.is_encrypted();
             let file = Arc::new(file);
-            Ok((public, if locked { Source::Locked(file) } else { Source::Closed(file) }))
+            Ok((
+                public,
+                if locked {
+                    Source::Locked(file)
+                } else {
+                    Source::Closed(file)
+                },
+            ))
         }
         // `-i key.pub` names a key of the agent.
         Err(KeyFileError::Malformed) => match public_line(&content) {
@@ -215,7 +232,9 @@ fn read(path: &str) -> Result<zeroize::Zeroizing<Vec<u8>>, Refusal> {
         return Err(Refusal::Io(ErrorKind::IsADirectory.into()));
     }
     let mut content = zeroize::Zeroizing::new(Vec::new());
-    file.take(MAX_FILE).read_to_end(&mut content).map_err(Refusal::Io)?;
+    file.take(MAX_FILE)
+        .read_to_end(&mut content)
+        .map_err(Refusal::Io)?;
     let mode = meta.mode() & 0o7777;
     if meta.uid() == Uid::current().as_raw() && mode & 0o077 != 0 && public_line(&content).is_none() {
         return Err(Refusal::Mode(mode));

@@ -53,8 +53,19 @@ impl<W: Work> Pool<W> {
     /// A pool without threads.
     #[must_use]
     pub fn new(results: Sender<W::Done>) -> Self {
-        let state = Mutex::new(Waiting { work: VecDeque::new(), idle: 0 });
-        Self { queue: Arc::new(Queue { state, arrived: Condvar::new() }), results, threads: 0, grow_at: None }
+        let state = Mutex::new(Waiting {
+            work: VecDeque::new(),
+            idle: 0,
+        });
+        Self {
+            queue: Arc::new(Queue {
+                state,
+                arrived: Condvar::new(),
+            }),
+            results,
+            threads: 0,
+            grow_at: None,
+        }
     }
 
     /// Queues `work`.
@@ -104,7 +115,10 @@ impl<W: Work> Pool<W> {
         let queue = Arc::clone(&self.queue);
         let results = self.results.clone();
         let name = "mux-blocking".to_owned();
-        thread::Builder::new().name(name).stack_size(STACK).spawn(move || queue.serve(&results))?;
+        thread::Builder::new()
+            .name(name)
+            .stack_size(STACK)
+            .spawn(move || queue.serve(&results))?;
         self.threads += 1;
         Ok(())
     }

@@ -51,20 +51,32 @@ impl State {
     pub fn load(state_home: Option<PathBuf>) -> Self {
         let file = state_home.map(|home| home.join("mux").join("hosts"));
         let known = file.as_deref().map(read).unwrap_or_default();
-        Self { file, known, learned: Memory::default(), forgotten: Vec::new() }
+        Self {
+            file,
+            known,
+            learned: Memory::default(),
+            forgotten: Vec::new(),
+        }
     }
 
     /// The habits of a server.
     #[must_use]
     pub fn server(&self, server: &Server) -> Option<&ServerMemory> {
-        self.learned.servers.get(server).or_else(|| self.known.servers.get(server))
+        self.learned
+            .servers
+            .get(server)
+            .or_else(|| self.known.servers.get(server))
     }
 
     /// The fingerprint of the key that worked there last.
     #[must_use]
     pub fn key(&self, server: &Server, user: &str) -> Option<&str> {
         let name = (server.clone(), user.to_owned());
-        self.learned.keys.get(&name).or_else(|| self.known.keys.get(&name)).map(String::as_str)
+        self.learned
+            .keys
+            .get(&name)
+            .or_else(|| self.known.keys.get(&name))
+            .map(String::as_str)
     }
 
     /// Remembers the habits of a server.
@@ -100,7 +112,10 @@ impl State {
             return Ok(());
         }
         let directory = file.parent().unwrap_or(Path::new("/"));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)?;
         let lock = private(&directory.join("hosts.lock"), false)?;
         lock.lock()?;
         let mut all = read(file);
@@ -125,7 +140,13 @@ impl State {
         let mut keys: Vec<_> = all.keys.iter().collect();
         keys.sort_by_key(|(name, _)| self.learned.keys.contains_key(name));
         for ((server, user), fingerprint) in keys.iter().rev().take(MAX_ENTRIES).rev() {
-            text.push_str(&line(&["key", &server.address, &server.port.to_string(), user, fingerprint]));
+            text.push_str(&line(&[
+                "key",
+                &server.address,
+                &server.port.to_string(),
+                user,
+                fingerprint,
+            ]));
         }
         text
     }
@@ -174,12 +195,26 @@ fn read(file: &Path) -> Memory {
 
 fn parse(text: &str) -> Memory {
     let mut memory = Memory::default();
-    let Some(lines) = text.strip_prefix(HEADER).and_then(|rest| rest.strip_prefix('\n')) else { return memory };
+    let Some(lines) = text.strip_prefix(HEADER).and_then(|rest| rest.strip_prefix('\n')) else {
+        return memory;
+    };
     for line in lines.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         match fields.as_slice() {
-            ["server", address, port, ident, first_kex, first_host_key, post_quantum, one_session, none_first] => {
-                let Some(server) = server(address, port) else { continue };
+            [
+                "server",
+                address,
+                port,
+                ident,
+                first_kex,
+                first_host_key,
+                post_quantum,
+                one_session,
+                none_first,
+            ] => {
+                let Some(server) = server(address, port) else {
+                    continue;
+                };
                 let habits = ServerMemory {
                     ident: (*ident).to_owned(),
                     first_kex: (*first_kex).to_owned(),
@@ -191,8 +226,12 @@ fn parse(text: &str) -> Memory {
                 memory.servers.insert(server, habits);
             }
             ["key", address, port, user, fingerprint] => {
-                let Some(server) = server(address, port) else { continue };
-                memory.keys.insert((server, (*user).to_owned()), (*fingerprint).to_owned());
+                let Some(server) = server(address, port) else {
+                    continue;
+                };
+                memory
+                    .keys
+                    .insert((server, (*user).to_owned()), (*fingerprint).to_owned());
             }
             _ => {}
         }
@@ -201,12 +240,20 @@ fn parse(text: &str) -> Memory {
 }
 
 fn server(address: &str, port: &str) -> Option<Server> {
-    Some(Server { address: address.to_owned(), port: port.parse().ok()? })
+    Some(Server {
+        address: address.to_owned(),
+        port: port.parse().ok()?,
+    })
 }
 
 /// Opens a file that only its owner may read.
 fn private(path: &Path, truncate: bool) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(truncate).mode(0o600).open(path)
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(truncate)
+        .mode(0o600)
+        .open(path)
 }
 
 #[cfg(test)]
@@ -218,7 +265,10 @@ mod tests {
     use super::*;
 
     fn server() -> Server {
-        Server { address: "web01.example".to_owned(), port: 22 }
+        Server {
+            address: "web01.example".to_owned(),
+            port: 22,
+        }
     }
 
     fn habits() -> ServerMemory {
@@ -247,7 +297,10 @@ mod tests {
         assert_eq!(second.server(&server()), Some(&habits()));
         assert_eq!(second.key(&server(), "root"), Some("SHA256:abc"));
         assert_eq!(second.key(&server(), "other"), None);
-        let mode = fs::metadata(home.path().join("mux/hosts")).unwrap().permissions().mode();
+        let mode = fs::metadata(home.path().join("mux/hosts"))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 
@@ -261,7 +314,10 @@ mod tests {
         second.forget_key(server(), "root");
         assert_eq!(second.key(&server(), "root"), None);
         second.save().unwrap();
-        assert_eq!(State::load(Some(home.path().to_owned())).key(&server(), "root"), None);
+        assert_eq!(
+            State::load(Some(home.path().to_owned())).key(&server(), "root"),
+            None
+        );
     }
 
     #[test]
@@ -271,7 +327,10 @@ mod tests {
         let mut two = State::load(Some(home.path().to_owned()));
         one.learn_server(server(), habits());
         one.save().unwrap();
-        let other = Server { address: "db1".to_owned(), port: 22 };
+        let other = Server {
+            address: "db1".to_owned(),
+            port: 22,
+        };
         two.learn_server(other.clone(), habits());
         two.save().unwrap();
         let after = State::load(Some(home.path().to_owned()));
@@ -283,8 +342,12 @@ mod tests {
         let home = home();
         let file = home.path().join("mux/hosts");
         fs::create_dir(home.path().join("mux")).unwrap();
-        for damage in [&b""[..], b"\0\xff\xfe", b"mux host memory 2\nserver\ta\t22", b"mux host memory 1\nserver\t\n\tx"]
-        {
+        for damage in [
+            &b""[..],
+            b"\0\xff\xfe",
+            b"mux host memory 2\nserver\ta\t22",
+            b"mux host memory 1\nserver\t\n\tx",
+        ] {
             fs::write(&file, damage).unwrap();
             assert_eq!(State::load(Some(home.path().to_owned())).known, Memory::default());
         }
@@ -294,7 +357,13 @@ mod tests {
     fn a_field_that_would_break_the_file_is_left_out() {
         let home = home();
         let mut state = State::load(Some(home.path().to_owned()));
-        state.learn_server(server(), ServerMemory { ident: "a\nkey\tx".to_owned(), ..habits() });
+        state.learn_server(
+            server(),
+            ServerMemory {
+                ident: "a\nkey\tx".to_owned(),
+                ..habits()
+            },
+        );
         state.save().unwrap();
         assert_eq!(State::load(Some(home.path().to_owned())).known, Memory::default());
     }

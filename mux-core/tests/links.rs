@@ -314,6 +314,27 @@ fn close_waits_for_the_flush() {
 }
 
 #[test]
+fn close_waits_for_more_flights_than_a_turn_has() {
+    let mut driver = Driver::new().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let (input, _talker) = std::io::pipe().unwrap();
+    // A file takes everything at once, so that only the budget ends a turn.
+    let output = file.reopen().unwrap().into();
+    let key = driver
+        .add(Stream::Duplex(input.into(), output), Raw::new())
+        .unwrap();
+    let sent = pattern(2 * MIB, 6);
+    let raw = driver.protocol(key).unwrap();
+    sent.chunks(64 * 1024)
+        .for_each(|chunk| raw.send(Bytes::copy_from_slice(chunk)));
+    raw.close();
+    run(&mut driver, |_, _, event| {
+        matches!(event, Event::Closed(_, _, Ok(())))
+    });
+    assert!(std::fs::read(file.path()).unwrap() == sent);
+}
+
+#[test]
 fn close_does_not_wait_forever_for_a_peer_that_does_not_read() {
     let mut driver = Driver::new().unwrap();
     let (key, _peer) = link_and_peer(&mut driver, Raw::new());

@@ -50,41 +50,59 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
-    let mut status = ExitCode::from(255);
     let mut input = BytesMut::new();
+    let mut owner = Owner {
+        key,
+        fingerprint: fingerprint.clone(),
+        status: ExitCode::from(255),
+    };
     loop {
         while let Some(event) = client.poll_event() {
-            match event {
-                Event::HostKey { id, key } => {
-                    client.answer_host_key(id, key.fingerprint_sha256() == *fingerprint);
-                }
-                Event::Sign {
-                    id, algorithm, data, ..
-                } => {
-                    client.answer_signature(id, key.sign(algorithm, &data).ok());
-                }
-                Event::Output {
-                    channel,
-                    stream: kind,
-                    data,
-                } => {
-                    match kind {
-                        StreamKind::Stdout => std::io::stdout().write_all(&data)?,
-                        StreamKind::Stderr => std::io::stderr().write_all(&data)?,
-                    }
-                    client.consume(channel, kind, data.len());
-                }
-                Event::ExitStatus { status: code, .. } => status = ExitCode::from(code.to_le_bytes()[0]),
-                // The command is over: 11 is SSH_DISCONNECT_BY_APPLICATION (RFC 4253 §11.1).
-                Event::ChannelClosed { .. } => client.disconnect(11, "done"),
-                other => eprintln!("{other:?}"),
-            }
+            owner.handle(event, &mut client)?;
         }
         transmit(&mut client, &mut stream)?;
         if client.poll_close().is_some() {
-            return Ok(status);
+            return Ok(owner.status);
         }
         receive(&mut client, &mut stream, &mut input)?;
+    }
+}
+
+/// What the client leaves to others: keys, trust, and what becomes of the output.
+struct Owner {
+    key: PrivateKey,
+    fingerprint: String,
+    status: ExitCode,
+}
+
+impl Owner {
+    fn handle(&mut self, event: Event, client: &mut Client) -> std::io::Result<()> {
+        match event {
+            Event::HostKey { id, key } => {
+                client.answer_host_key(id, key.fingerprint_sha256() == self.fingerprint);
+            }
+            Event::Sign {
+                id, algorithm, data, ..
+            } => {
+                client.answer_signature(id, self.key.sign(algorithm, &data).ok());
+            }
+            Event::Output {
+                channel,
+                stream,
+                data,
+            } => {
+                match stream {
+                    StreamKind::Stdout => std::io::stdout().write_all(&data)?,
+                    StreamKind::Stderr => std::io::stderr().write_all(&data)?,
+                }
+                client.consume(channel, stream, data.len());
+            }
+            Event::ExitStatus { status, .. } => self.status = ExitCode::from(status.to_le_bytes()[0]),
+            // The command is over: 11 is SSH_DISCONNECT_BY_APPLICATION (RFC 4253 §11.1).
+            Event::ChannelClosed { .. } => client.disconnect(11, "done"),
+            other => eprintln!("{other:?}"),
+        }
+        Ok(())
     }
 }
 

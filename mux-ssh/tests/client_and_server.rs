@@ -246,10 +246,11 @@ impl World {
             }
             moved = true;
         }
-        if !self.over && self.client.poll_timeout() == Some(self.now) {
-            if let Err(error) = self.client.handle_timeout(self.now) {
-                self.fail(error);
-            }
+        if !self.over
+            && self.client.poll_timeout() == Some(self.now)
+            && let Err(error) = self.client.handle_timeout(self.now)
+        {
+            self.fail(error);
         }
         moved |= self.drain();
         let before = self.to_server.queue.len();

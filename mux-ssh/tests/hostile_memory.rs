@@ -5,7 +5,6 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::wildcard_enum_match_arm,
-    clippy::cast_possible_truncation,
     dead_code,
     reason = "a test fails by panicking; the harness has more than is used here"
 )]

@@ -200,3 +200,70 @@ where
         self.inner.poll_event()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mux_proto::{Raw, RawEvent};
+
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    /// A delayed connection that was accepted at the returned time.
+    fn accepted() -> (Delay<mux_ssh::server::Server>, Instant) {
+        let host = mux_ssh::transport::HostKey::generate_ed25519().expect("there is randomness");
+        let config = mux_ssh::server::ServerConfig::new(host, mux_ssh::server::Authorized::AnyKey);
+        let server = mux_ssh::server::Server::new(config.into(), mux_ssh::server::Plan::new());
+        let now = Instant::now();
+        (Delay::new(server, RTT, now), now)
+    }
+
+    fn sent(delay: &mut Delay<mux_ssh::server::Server>, at: Instant) -> usize {
+        let mut out = SendQueue::new();
+        delay.handle_timeout(at).expect("nothing is wrong");
+        delay.poll_transmit(at, &mut out);
+        out.len()
+    }
+
+    #[test]
+    fn the_first_word_of_a_server_takes_two_round_trips() {
+        let (mut delay, start) = accepted();
+        assert_eq!(sent(&mut delay, start), 0);
+        assert_eq!(delay.poll_timeout(), Some(start + RTT * 3 / 2));
+        assert_eq!(sent(&mut delay, start + RTT * 3 / 2), 0);
+        assert_eq!(delay.poll_timeout(), Some(start + RTT * 2));
+        assert_eq!(sent(&mut delay, start + RTT * 2 - Duration::from_millis(1)), 0);
+        assert!(sent(&mut delay, start + RTT * 2) > 0);
+    }
+
+    #[test]
+    fn what_a_client_says_at_once_arrives_after_its_handshake_and_half_a_round_trip() {
+        let start = Instant::now();
+        let mut delay = Delay::new(Raw::new(), RTT, start);
+        delay
+            .handle_input(start, &mut BytesMut::from(&b"hi"[..]))
+            .expect("raw bytes are never wrong");
+        delay
+            .handle_timeout(start + RTT)
+            .expect("raw bytes are never wrong");
+        assert_eq!(delay.poll_event(), None);
+        delay
+            .handle_timeout(start + RTT * 3 / 2)
+            .expect("raw bytes are never wrong");
+        assert_eq!(
+            delay.poll_event(),
+            Some(RawEvent::Data(Bytes::from_static(b"hi")))
+        );
+        let later = start + RTT * 10;
+        delay
+            .handle_input(later, &mut BytesMut::from(&b"ho"[..]))
+            .expect("raw bytes are never wrong");
+        delay
+            .handle_timeout(later + RTT / 2)
+            .expect("raw bytes are never wrong");
+        assert_eq!(
+            delay.poll_event(),
+            Some(RawEvent::Data(Bytes::from_static(b"ho")))
+        );
+    }
+}

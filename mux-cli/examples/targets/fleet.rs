@@ -39,7 +39,7 @@ pub(crate) struct Held {
 pub(crate) fn authorized(options: &Options) -> io::Result<Authorized> {
     let mut keys = Vec::new();
     if let Some(path) = &options.authorized_keys {
-        keys.extend(key_file::authorized_keys(&fs::read_to_string(path)?));
+        keys.extend(key_file::authorized_keys(&read(path)?));
     }
     if let Some(path) = &options.user_key {
         let public = load_or_make(path)?
@@ -82,7 +82,9 @@ pub(crate) fn open(
             config.ident.clone_from(ident);
         }
         let trouble = trouble(options, index);
-        let (listener, address) = listen(at(options, index)?, trouble, held)?;
+        let wanted = at(options, index)?;
+        let (listener, address) = listen(wanted, trouble, held)
+            .map_err(|error| io::Error::new(error.kind(), format!("{wanted}: {error}")))?;
         let name = format!("{}{:0width$}", options.prefix, index + 1);
         targets.push((
             Target {
@@ -105,7 +107,7 @@ pub(crate) fn write_files<'a>(
     let files = &options.write;
     let write = |path: &Path, line: &dyn Fn(&Target) -> String| {
         let text: String = targets.clone().map(line).collect();
-        fs::write(path, text)
+        fs::write(path, text).map_err(|error| about(path, &error))
     };
     if let Some(path) = &files.hosts {
         write(path, &|target| format!("{}\n", target.name))?;
@@ -157,9 +159,17 @@ fn absolute(path: &Path) -> io::Result<String> {
     Ok(std::path::absolute(path)?.display().to_string())
 }
 
+fn read(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path).map_err(|error| about(path, &error))
+}
+
+fn about(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 fn load_or_make(path: &Path) -> io::Result<Seed> {
     if path.exists() {
-        let file = fs::read_to_string(path)?;
+        let file = read(path)?;
         return Seed::from_openssh(&file).ok_or_else(|| {
             io::Error::other(format!(
                 "{}: not an Ed25519 key without passphrase",
@@ -173,7 +183,8 @@ fn load_or_make(path: &Path) -> io::Result<Seed> {
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(path)?;
+        .open(path)
+        .map_err(|error| about(path, &error))?;
     file.write_all(text.as_bytes())?;
     Ok(seed)
 }

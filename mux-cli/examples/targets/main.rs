@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mux_core::{Driver, Event, Key, Listener, Mailbox, Ready, Stream};
-use mux_proto::Raw;
+use mux_proto::{Raw, RawEvent};
 use mux_ssh::server::{Act, Moment, Plan, Point, Server};
 use rustix::fs::{FileType, fstat};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -129,7 +129,10 @@ impl Targets {
                     self.jobs.handle_ssh(driver, now, key, &target.name, event);
                 }
             }
-            Event::Protocol(key, WireEvent::Plain(event)) => self.jobs.handle_plain(driver, key, event),
+            Event::Protocol(key, WireEvent::Plain(event)) => match self.clients.contains_key(&key) {
+                true => ignore(driver, key, &event),
+                false => self.jobs.handle_plain(driver, key, event),
+            },
             Event::Closed(key, _, result) => {
                 if self.clients.remove(&key).is_some() {
                     log::debug!("{key:?} closed: {result:?}");
@@ -186,6 +189,16 @@ impl Targets {
         let key = driver.add(stream, wire)?;
         self.clients.insert(key, index);
         Ok(())
+    }
+}
+
+/// A client that is never answered: what it says is read, and when it is gone, so is the link.
+fn ignore(driver: &mut Driver<Wire>, key: Key, event: &RawEvent) {
+    if let Some(raw) = driver.protocol(key).and_then(Wire::as_plain) {
+        match event {
+            RawEvent::Data(data) => raw.consume(data.len()),
+            RawEvent::Eof => raw.close(),
+        }
     }
 }
 

@@ -102,69 +102,67 @@ pub(crate) fn parse() -> Options {
     from_matches(&command().get_matches())
 }
 
+/// Options that name a file.
+const FILES: [(&str, &str); 6] = [
+    ("authorized-keys", "who may log in (default: anyone with a key)"),
+    (
+        "host-key",
+        "host key of all targets, made if missing (default: one each, in memory)",
+    ),
+    ("user-key", "make a key that may log in, and FILE.pub"),
+    ("write-known-hosts", "write the host keys there"),
+    ("write-ssh-config", "write a client's configuration there"),
+    ("write-hosts", "write the names there"),
+];
+
+/// Options with a text: name, placeholder, help, default.
+const TEXTS: [(&str, &str, &str, Option<&str>); 4] = [
+    (
+        "listen",
+        "ADDR[:PORT]",
+        "address of the first; any ports without one",
+        Some("127.0.0.1"),
+    ),
+    (
+        "prefix",
+        "TEXT",
+        "targets are named by this and a number",
+        Some("web"),
+    ),
+    ("reply", "sh|builtin", "who answers commands", Some("sh")),
+    (
+        "ident",
+        "TEXT",
+        "identification, such as SSH-2.0-OpenSSH_9.2",
+        None,
+    ),
+];
+
+const ABOUT: &str =
+    "SSH servers for demos and benchmarks, in one process. Prints a line that begins with `ready`.";
+
 fn command() -> Command {
     let value = |name: &'static str, placeholder: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(placeholder).help(help)
     };
-    let path = |name, help| value(name, "FILE", help).value_parser(value_parser!(PathBuf));
-    let flag = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-    };
-    let troubles = Trouble::ALL.map(|(_, name, help)| {
-        value(name, "N", help)
-            .value_parser(value_parser!(usize))
-            .default_value("0")
-    });
+    let count = |name, help| value(name, "N", help).value_parser(value_parser!(usize));
+    let rtt = value("rtt", "MS", "round-trip time").value_parser(value_parser!(f64));
+    let addresses = Arg::new("addresses")
+        .long("addresses")
+        .action(ArgAction::SetTrue)
+        .help("consecutive addresses with the same port, instead of consecutive ports");
+    let files = FILES.map(|(name, help)| value(name, "FILE", help).value_parser(value_parser!(PathBuf)));
+    let texts = TEXTS.map(|(name, shape, help, default)| value(name, shape, help).default_values(default));
+    let troubles = Trouble::ALL.map(|(_, name, help)| count(name, help).default_value("0"));
     Command::new("targets")
-        .about(
-            "SSH servers for demos and benchmarks, in one process. Prints a line that begins with `ready`.",
-        )
-        .arg(
-            value("count", "N", "how many")
-                .value_parser(value_parser!(usize))
-                .default_value("1"),
-        )
-        .arg(
-            value(
-                "listen",
-                "ADDR[:PORT]",
-                "address of the first; any ports without one",
-            )
-            .default_value("127.0.0.1"),
-        )
-        .arg(flag(
-            "addresses",
-            "consecutive addresses with the same port, instead of consecutive ports",
-        ))
-        .arg(value("prefix", "TEXT", "targets are named by this and a number").default_value("web"))
-        .arg(
-            value("rtt", "MS", "round-trip time")
-                .value_parser(value_parser!(f64))
-                .default_value("0"),
-        )
-        .arg(path(
-            "authorized-keys",
-            "who may log in (default: anyone with a key)",
-        ))
-        .arg(path(
-            "host-key",
-            "host key of all targets, made if missing (default: one each, in memory)",
-        ))
-        .arg(path("user-key", "make a key that may log in, and FILE.pub"))
-        .arg(
-            value("reply", "HOW", "who answers commands")
-                .value_parser(["sh", "builtin"])
-                .default_value("sh"),
-        )
-        .arg(value(
-            "ident",
-            "TEXT",
-            "identification, such as SSH-2.0-OpenSSH_9.2",
-        ))
-        .arg(path("write-known-hosts", "write the host keys there"))
-        .arg(path("write-ssh-config", "write a client's configuration there"))
-        .arg(path("write-hosts", "write the names there"))
+        .about(ABOUT)
+        .arg(count("count", "how many").default_value("1"))
+        .arg(rtt.default_value("0"))
+        .args(texts)
+        .arg(addresses)
+        .args(files)
         .args(troubles)
+        .mut_arg("reply", |reply| reply.value_parser(["sh", "builtin"]))
 }
 
 fn from_matches(matches: &ArgMatches) -> Options {

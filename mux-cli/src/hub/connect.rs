@@ -37,7 +37,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return self.race(cx, VecDeque::from([SocketAddr::new(ip, self.request.port)]));
         }
         self.phase = Phase::Resolving;
-        let action = Action::Resolve { host: self.request.address.clone(), port: self.request.port };
+        let action = Action::Resolve {
+            host: self.request.address.clone(),
+            port: self.request.port,
+        };
         self.ask(cx, action);
     }
 
@@ -49,7 +52,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if !matches!(self.phase, Phase::Resolving) {
             return;
         }
-        let Transport::Ssh(options) = &self.request.transport else { return };
+        let Transport::Ssh(options) = &self.request.transport else {
+            return;
+        };
         let family = options.family;
         self.timings.dns = Some(cx.now.saturating_duration_since(self.stage_since));
         self.heard(cx);
@@ -69,7 +74,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     /// Starts over with `addresses`.
-    pub(super) fn race<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, addresses: VecDeque<SocketAddr>) {
+    pub(super) fn race<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        addresses: VecDeque<SocketAddr>,
+    ) {
         self.phase = Phase::Connecting(Race {
             addresses,
             waiting: None,
@@ -85,7 +94,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
     /// Tries the next address, queues for a place at it, or fails if there is none and nothing is on its way.
     fn next_address<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         let id = self.request.id;
-        let Phase::Connecting(race) = &mut self.phase else { return };
+        let Phase::Connecting(race) = &mut self.phase else {
+            return;
+        };
         race.next_at = None;
         if race.waiting.is_some() || race.starting.is_some() {
             return;
@@ -125,7 +136,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     pub(super) fn continue_race<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
-        let Phase::Connecting(race) = &mut self.phase else { return };
+        let Phase::Connecting(race) = &mut self.phase else {
+            return;
+        };
         let due = race.next_at.is_some_and(|at| at <= cx.now);
         if let Some((_, address)) = race.starting.take_if(|(at, _)| *at <= cx.now) {
             self.connect_to(cx, address);
@@ -142,11 +155,18 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.connect.start(cx.now);
         let result = cx.links.connect(address, client);
         let id = self.request.id;
-        let Phase::Connecting(race) = &mut self.phase else { return };
+        let Phase::Connecting(race) = &mut self.phase else {
+            return;
+        };
         match result {
             Ok(key) => {
                 cx.shared.by_link.insert(key, id);
-                race.runners.push(Runner { key, address, channel, since: cx.now });
+                race.runners.push(Runner {
+                    key,
+                    address,
+                    channel,
+                    since: cx.now,
+                });
                 race.next_at = (!race.addresses.is_empty()).then(|| cx.now + NEXT_ADDRESS);
             }
             Err(kind) => {
@@ -158,7 +178,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     fn client<L: Links<Key = K>>(&self, cx: &Context<'_, L>) -> (Client, ChannelId) {
-        let SshOptions { algorithms, keepalive, .. } = match &self.request.transport {
+        let SshOptions {
+            algorithms,
+            keepalive,
+            ..
+        } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
             Transport::Local => SshOptions::default(),
         };
@@ -173,7 +197,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             algorithms,
             known_host_key_types: self.prepared.known_host_key_types.clone(),
             identities: identities.collect(),
-            memory: if caution.no_guess { None } else { self.prepared.memory.clone() },
+            memory: if caution.no_guess {
+                None
+            } else {
+                self.prepared.memory.clone()
+            },
             keepalive,
             rekey: RekeyLimits::default(),
             spare: false,
@@ -182,14 +210,25 @@ impl<K: Copy + Eq + Hash> Job<K> {
         });
         client.limit_windows(cx.shared.max_window);
         let command = self.request.command.clone();
-        let channel = client.exec(cx.now, Exec { command, env: Vec::new(), stdin: Stdin::Closed });
+        let channel = client.exec(
+            cx.now,
+            Exec {
+                command,
+                env: Vec::new(),
+                stdin: Stdin::Closed,
+            },
+        );
         (client, channel)
     }
 
     /// The TCP connection of `key` stands: it wins the race.
     pub(super) fn connected<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, key: K) {
-        let Phase::Connecting(race) = &mut self.phase else { return };
-        let Some(at) = race.runners.iter().position(|runner| runner.key == key) else { return };
+        let Phase::Connecting(race) = &mut self.phase else {
+            return;
+        };
+        let Some(at) = race.runners.iter().position(|runner| runner.key == key) else {
+            return;
+        };
         let winner = race.runners.swap_remove(at);
         self.release(cx);
         self.timings.tcp = Some(cx.now.saturating_duration_since(winner.since));
@@ -211,8 +250,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
         key: K,
         kind: std::io::ErrorKind,
     ) {
-        let Phase::Connecting(race) = &mut self.phase else { return };
-        let Some(at) = race.runners.iter().position(|runner| runner.key == key) else { return };
+        let Phase::Connecting(race) = &mut self.phase else {
+            return;
+        };
+        let Some(at) = race.runners.iter().position(|runner| runner.key == key) else {
+            return;
+        };
         let loser = race.runners.swap_remove(at);
         race.failure = Some(outcome::connect_failed(loser.address, kind));
         cx.shared.endpoints.leave(loser.address);
@@ -230,8 +273,9 @@ fn in_turn(addresses: Vec<SocketAddr>, family: Family) -> VecDeque<SocketAddr> {
     });
     let wanted: Vec<_> = wanted.collect();
     let first_is_v6 = wanted.first().is_some_and(SocketAddr::is_ipv6);
-    let (mut first, mut second): (VecDeque<_>, VecDeque<_>) =
-        wanted.into_iter().partition(|address| address.is_ipv6() == first_is_v6);
+    let (mut first, mut second): (VecDeque<_>, VecDeque<_>) = wanted
+        .into_iter()
+        .partition(|address| address.is_ipv6() == first_is_v6);
     let mut turns = VecDeque::new();
     while !first.is_empty() || !second.is_empty() {
         turns.extend(first.pop_front());

@@ -26,7 +26,13 @@ pub struct KeptIn<'a> {
 
 /// Decides about `key`, which `host` proved to have.
 #[must_use]
-pub fn judge(host: &HostId, policy: HostKeyPolicy, verdict: &Verdict, key: &PublicKey, kept: KeptIn<'_>) -> Decision {
+pub fn judge(
+    host: &HostId,
+    policy: HostKeyPolicy,
+    verdict: &Verdict,
+    key: &PublicKey,
+    kept: KeptIn<'_>,
+) -> Decision {
     let sent = key.fingerprint_sha256();
     match (verdict, policy) {
         (Verdict::Known(_), _) => Decision::Accept,
@@ -36,9 +42,13 @@ pub fn judge(host: &HostId, policy: HostKeyPolicy, verdict: &Verdict, key: &Publ
         (Verdict::Unknown { authority }, HostKeyPolicy::Strict) => {
             let mut text = format!("host key not known ({} {sent})", key.algorithm());
             if let Some(place) = authority {
-                text.push_str(&format!("; the certificate authority of {place} can't be used yet"));
+                text.push_str(&format!(
+                    "; the certificate authority of {place} can't be used yet"
+                ));
             }
-            text.push_str("; to take it as it is: -o StrictHostKeyChecking=accept-new; to look first: ssh-keyscan ");
+            text.push_str(
+                "; to take it as it is: -o StrictHostKeyChecking=accept-new; to look first: ssh-keyscan ",
+            );
             text.push_str(&scan_arguments(host));
             Decision::Refuse(text)
         }
@@ -46,9 +56,15 @@ pub fn judge(host: &HostId, policy: HostKeyPolicy, verdict: &Verdict, key: &Publ
 }
 
 fn changed(host: &HostId, others: &[Mismatch], sent: &str, kept: KeptIn<'_>) -> String {
-    let known: Vec<String> =
-        others.iter().map(|other| format!("{} has {}", other.place, other.fingerprint)).collect();
-    let file = if kept.is_default { String::new() } else { format!(" -f {}", kept.file) };
+    let known: Vec<String> = others
+        .iter()
+        .map(|other| format!("{} has {}", other.place, other.fingerprint))
+        .collect();
+    let file = if kept.is_default {
+        String::new()
+    } else {
+        format!(" -f {}", kept.file)
+    };
     let name = quoted(host.name());
     let known = known.join(", ");
     format!("host key changed ({known}, server sent {sent}); if you expect this: ssh-keygen -R {name}{file}")
@@ -56,12 +72,22 @@ fn changed(host: &HostId, others: &[Mismatch], sent: &str, kept: KeptIn<'_>) -> 
 
 /// `[host]:port` means a glob to a shell.
 fn quoted(name: &str) -> String {
-    if name.starts_with('[') { format!("'{name}'") } else { name.to_owned() }
+    if name.starts_with('[') {
+        format!("'{name}'")
+    } else {
+        name.to_owned()
+    }
 }
 
 fn scan_arguments(host: &HostId) -> String {
-    let parts = host.name().strip_prefix('[').and_then(|rest| rest.rsplit_once("]:"));
-    parts.map_or_else(|| host.name().to_owned(), |(name, port)| format!("-p {port} {name}"))
+    let parts = host
+        .name()
+        .strip_prefix('[')
+        .and_then(|rest| rest.rsplit_once("]:"));
+    parts.map_or_else(
+        || host.name().to_owned(),
+        |(name, port)| format!("-p {port} {name}"),
+    )
 }
 
 #[cfg(test)]
@@ -81,25 +107,45 @@ mod tests {
         let key = PublicKey::parse_line(KEY).unwrap().key;
         let known = KnownHosts::parse([("known_hosts", line.as_bytes())]);
         let verdict = known.lookup(&mut Memo::default(), &host, &key);
-        judge(&host, policy, &verdict, &key, KeptIn { file: "known_hosts", is_default: true })
+        judge(
+            &host,
+            policy,
+            &verdict,
+            &key,
+            KeptIn {
+                file: "known_hosts",
+                is_default: true,
+            },
+        )
     }
 
     fn refused(decision: Decision) -> String {
-        let Decision::Refuse(text) = decision else { unreachable!("not refused: {decision:?}") };
+        let Decision::Refuse(text) = decision else {
+            unreachable!("not refused: {decision:?}")
+        };
         text
     }
 
     #[test]
     fn a_known_key_is_accepted() {
-        assert_eq!(check(&format!("web07 {KEY}\n"), 22, HostKeyPolicy::Strict), Decision::Accept);
+        assert_eq!(
+            check(&format!("web07 {KEY}\n"), 22, HostKeyPolicy::Strict),
+            Decision::Accept
+        );
     }
 
     #[test]
     fn a_changed_key_is_refused_under_every_policy_and_names_both_fingerprints() {
         for policy in [HostKeyPolicy::Strict, HostKeyPolicy::AcceptNew] {
             let text = refused(check(&format!("# a comment\nweb07 {OTHER}\n"), 22, policy));
-            assert!(text.starts_with("host key changed (known_hosts:2 has SHA256:"), "{text}");
-            assert!(text.ends_with("; if you expect this: ssh-keygen -R web07"), "{text}");
+            assert!(
+                text.starts_with("host key changed (known_hosts:2 has SHA256:"),
+                "{text}"
+            );
+            assert!(
+                text.ends_with("; if you expect this: ssh-keygen -R web07"),
+                "{text}"
+            );
             let sent = PublicKey::parse_line(KEY).unwrap().key.fingerprint_sha256();
             assert!(text.contains(&format!(", server sent {sent})")), "{text}");
         }

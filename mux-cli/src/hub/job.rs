@@ -11,7 +11,9 @@ use mux_ssh::client::ChannelId;
 use super::countdown::Countdown;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
-use super::{Action, Event, Failure, Level, Links, Outcome, Prepared, Request, RequestId, Stage, Status, Ticket};
+use super::{
+    Action, Event, Failure, Level, Links, Outcome, Prepared, Request, RequestId, Stage, Status, Ticket,
+};
 use super::{Timings, outcome};
 
 /// A host that says nothing for this long in connect or authentication stops counting against the fanout: a healthy
@@ -171,7 +173,10 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
     }
 
     pub(super) fn ticket(&self) -> Ticket {
-        Ticket { request: self.request.id, attempt: self.attempt }
+        Ticket {
+            request: self.request.id,
+            attempt: self.attempt,
+        }
     }
 
     pub(super) fn ask<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, action: Action) {
@@ -179,7 +184,11 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
     }
 
     pub(super) fn notice<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, level: Level, text: String) {
-        cx.shared.events.push_back(Event::Notice { request: Some(self.request.id), level, text });
+        cx.shared.events.push_back(Event::Notice {
+            request: Some(self.request.id),
+            level,
+            text,
+        });
     }
 
     /// Enters `stage` and returns how long the one before took.
@@ -187,7 +196,10 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         let took = cx.now.saturating_duration_since(self.stage_since);
         self.stage = stage;
         self.stage_since = cx.now;
-        cx.shared.events.push_back(Event::Stage { request: self.request.id, stage });
+        cx.shared.events.push_back(Event::Stage {
+            request: self.request.id,
+            stage,
+        });
         took
     }
 
@@ -208,7 +220,11 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Stage::Auth => &mut self.login,
             Stage::Channel | Stage::Command => return,
         };
-        if asking { running.stop(cx.now) } else { running.start(cx.now) }
+        if asking {
+            running.stop(cx.now)
+        } else {
+            running.start(cx.now)
+        }
     }
 
     /// When this job falls silent, if it can.
@@ -225,11 +241,18 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
     pub(super) fn schedule<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         let race = match &self.phase {
             Phase::Connecting(race) => [race.next_at, race.starting.map(|(at, _)| at)],
-            Phase::Preparing | Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => [None, None],
+            Phase::Preparing | Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => {
+                [None, None]
+            }
         };
         let next = race
             .into_iter()
-            .chain([self.connect.deadline(), self.login.deadline(), self.command_deadline, self.silent_at()])
+            .chain([
+                self.connect.deadline(),
+                self.login.deadline(),
+                self.command_deadline,
+                self.silent_at(),
+            ])
             .chain([self.killing.as_ref().map(|killing| killing.next_at)])
             .flatten()
             .min()
@@ -273,12 +296,23 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         self.fail(cx, status, self.stage, message);
     }
 
-    pub(super) fn fail<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, status: Status, stage: Stage, message: String) {
+    pub(super) fn fail<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        status: Status,
+        stage: Stage,
+        message: String,
+    ) {
         self.finish(cx, status, Some(Failure { stage, message }));
     }
 
     /// The end: gives everything back and says how it went.
-    pub(super) fn finish<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, status: Status, error: Option<Failure>) {
+    pub(super) fn finish<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        status: Status,
+        error: Option<Failure>,
+    ) {
         if matches!(self.phase, Phase::Over) {
             return;
         }
@@ -293,7 +327,10 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             timings: self.timings,
             attempts: self.tries,
         };
-        cx.shared.events.push_back(Event::Finished { request: self.request.id, outcome });
+        cx.shared.events.push_back(Event::Finished {
+            request: self.request.id,
+            outcome,
+        });
         self.schedule(cx);
     }
 

@@ -25,10 +25,16 @@ const AFTER_KILLED: Duration = Duration::from_millis(300);
 /// later.
 ///
 /// sshd starts every session as the leader of its own group, so that the group of a child of `$PPID` is one session.
-/// `exec sh -c` makes it the same line for every login shell. `/proc` first: small systems have no `ps`, or one
-/// without `ppid`. A `sleep` that takes no fractions is one that fails, and then a whole second is waited.
-const KILLER: &str = concat!(
-    r#"exec sh -c 'u=$PPID; g() { if [ -r /proc/self/stat ]; then "#,
+/// That the parent is a server that serves one connection (OpenSSH, dropbear) is looked at first: a shell that starts
+/// after its connection is gone is a child of init, and the other children of init, or of a server that serves all its
+/// connections, are other people's work. `exec sh -c` makes it the same line for every login shell. `/proc`
+/// first: small systems have no `ps`, or one without `ppid`. A `sleep` that takes no fractions is one that fails, and
+/// then a whole second is waited.
+pub const KILL_LINE: &str = concat!(
+    r#"exec sh -c 'u=$PPID; [ "$u" -gt 1 ] || exit 1; "#,
+    r#"if [ -r /proc/$u/comm ]; then read -r c </proc/$u/comm; else c=$(ps -o comm= -p "$u"); fi; "#,
+    r#"case ${c##*/} in sshd*|dropbear*) ;; *) exit 1;; esac; "#,
+    r#"g() { if [ -r /proc/self/stat ]; then "#,
     r#"for f in /proc/[0-9]*/stat; do read -r l <"$f" || continue; set -- "${l%% *}" ${l##*") "}; "#,
     r#"[ "$3" = "$u" ] && [ "$1" != "$$" ] && echo "$4"; done; "#,
     r#"else ps -A -o pid= -o ppid= -o pgid= | while read -r p q r; do "#,
@@ -62,13 +68,19 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if let Phase::Local(key) = self.phase {
             cx.links.kill(key, links::Kill::Term);
         } else if self.may_run() {
-            let Phase::Session(session) = &self.phase else { return };
+            let Phase::Session(session) = &self.phase else {
+                return;
+            };
             let channel = session.channel;
             self.with_client(cx, |client| client.signal(channel, "TERM"));
         } else {
             return self.cancelled(cx, reason);
         }
-        self.killing = Some(Killing { reason, step: Step::Asked, next_at: cx.now + AFTER_SIGNAL });
+        self.killing = Some(Killing {
+            reason,
+            step: Step::Asked,
+            next_at: cx.now + AFTER_SIGNAL,
+        });
     }
 
     pub(super) fn continue_killing<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
@@ -80,7 +92,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
         match step {
             Step::Asked => {
                 let channel = self.force(cx);
-                self.killing = Some(Killing { reason, step: Step::Forced(channel), next_at: cx.now + AFTER_KILLER });
+                self.killing = Some(Killing {
+                    reason,
+                    step: Step::Forced(channel),
+                    next_at: cx.now + AFTER_KILLER,
+                });
             }
             Step::Forced(_) => self.finish_killed(cx, reason, false),
         }
@@ -91,9 +107,16 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Local(key) => cx.links.kill(*key, links::Kill::Kill),
             Phase::Session(session) => {
                 let now = cx.now;
-                let command = Bytes::from_static(KILLER.as_bytes());
+                let command = Bytes::from_static(KILL_LINE.as_bytes());
                 let client = cx.links.client(session.key)?;
-                return Some(client.exec(now, Exec { command, env: Vec::new(), stdin: Stdin::Closed }));
+                return Some(client.exec(
+                    now,
+                    Exec {
+                        command,
+                        env: Vec::new(),
+                        stdin: Stdin::Closed,
+                    },
+                ));
             }
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Over => {}
         }
@@ -102,13 +125,23 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
     /// The second channel has done its work, or was refused: nothing more can be done.
     pub(super) fn killer_over(&mut self) {
-        if let Some(Killing { step: Step::Forced(Some(_)), next_at, .. }) = &mut self.killing {
+        if let Some(Killing {
+            step: Step::Forced(Some(_)),
+            next_at,
+            ..
+        }) = &mut self.killing
+        {
             *next_at = (*next_at).min(self.last_heard + AFTER_KILLED);
         }
     }
 
     /// The end of a stopped request; `gone` if the command is known to have ended.
-    pub(super) fn finish_killed<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, reason: Reason, gone: bool) {
+    pub(super) fn finish_killed<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        reason: Reason,
+        gone: bool,
+    ) {
         if !gone {
             cx.shared.left_running.push(self.request.id);
         }

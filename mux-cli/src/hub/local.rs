@@ -24,8 +24,17 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
     }
 
-    pub(super) fn local_output<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, stream: StreamKind, data: Bytes) {
-        cx.shared.events.push_back(Event::Output { request: self.request.id, stream, data });
+    pub(super) fn local_output<L: Links<Key = K>>(
+        &self,
+        cx: &mut Context<'_, L>,
+        stream: StreamKind,
+        data: Bytes,
+    ) {
+        cx.shared.events.push_back(Event::Output {
+            request: self.request.id,
+            stream,
+            data,
+        });
     }
 
     pub(super) fn local_exit<L: Links<Key = K>>(
@@ -35,7 +44,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         signal: Option<i32>,
     ) {
         self.timings.run = Some(cx.now.saturating_duration_since(self.stage_since));
-        self.ended = Ended { rc, signal: signal.map(outcome::signal_name) };
+        self.ended = Ended {
+            rc,
+            signal: signal.map(outcome::signal_name),
+        };
         if let Some(killing) = &self.killing {
             let reason = killing.reason;
             return self.finish_killed(cx, reason, true);

@@ -24,6 +24,7 @@ use std::time::Instant;
 pub use event::{Event, Failure, Level, Outcome, RequestId, Stage, Status, StreamKind, Timings};
 
 pub use host_key::{Decision, KeptIn, judge};
+pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links};
 pub use request::{
     Action, Answer, Family, Judgement, KeyId, Offer, Prepared, Reason, Request, SshOptions, Ticket, Transport,
@@ -100,7 +101,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
 
     /// Something happened on a link.
     pub fn handle_link<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, key: K, event: LinkEvent) {
-        let Some(&request) = self.shared.by_link.get(&key) else { return };
+        let Some(&request) = self.shared.by_link.get(&key) else {
+            return;
+        };
         if matches!(event, LinkEvent::Closed(_) | LinkEvent::Exited { .. }) {
             self.shared.by_link.remove(&key);
         }
@@ -124,12 +127,26 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         count: usize,
     ) {
         if let Some(job) = self.jobs.get(&request) {
-            job.consume(&mut Context { now, links, shared: &mut self.shared }, stream, count);
+            job.consume(
+                &mut Context {
+                    now,
+                    links,
+                    shared: &mut self.shared,
+                },
+                stream,
+                count,
+            );
         }
     }
 
     /// Stops one request, whatever it is doing. The only way to stop anything.
-    pub fn cancel<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, request: RequestId, reason: Reason) {
+    pub fn cancel<L: Links<Key = K>>(
+        &mut self,
+        now: Instant,
+        links: &mut L,
+        request: RequestId,
+        reason: Reason,
+    ) {
         if let Some(at) = self.queue.iter().position(|queued| queued.id == request) {
             self.queue.remove(at);
             self.skip(request);
@@ -202,7 +219,10 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// The request of an attempt that is under way.
     #[must_use]
     pub fn request(&self, ticket: Ticket) -> Option<&Request> {
-        self.jobs.get(&ticket.request).filter(|job| job.ticket() == ticket).map(|job| &job.request)
+        self.jobs
+            .get(&ticket.request)
+            .filter(|job| job.ticket() == ticket)
+            .map(|job| &job.request)
     }
 
     /// Everything has finished.
@@ -220,8 +240,11 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// What is under way: which request, in which stage, since when. In the order of the requests.
     #[must_use]
     pub fn running(&self) -> Vec<(RequestId, Stage, Instant)> {
-        let mut running: Vec<_> =
-            self.jobs.values().map(|job| (job.request.id, job.stage, job.stage_since)).collect();
+        let mut running: Vec<_> = self
+            .jobs
+            .values()
+            .map(|job| (job.request.id, job.stage, job.stage_since))
+            .collect();
         running.sort_unstable();
         running
     }
@@ -239,8 +262,14 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         request: RequestId,
         act: impl FnOnce(&mut Job<K>, &mut Context<'_, L>),
     ) {
-        let Some(job) = self.jobs.get_mut(&request) else { return };
-        let mut cx = Context { now, links, shared: &mut self.shared };
+        let Some(job) = self.jobs.get_mut(&request) else {
+            return;
+        };
+        let mut cx = Context {
+            now,
+            links,
+            shared: &mut self.shared,
+        };
         act(job, &mut cx);
         job.schedule(&mut cx);
         if matches!(job.phase, Phase::Over) {
@@ -270,7 +299,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         if !self.shared.fanout.has_room() {
             return false;
         }
-        let Some(request) = self.queue.pop_front() else { return false };
+        let Some(request) = self.queue.pop_front() else {
+            return false;
+        };
         let id = request.id;
         self.shared.fanout.enter();
         self.jobs.insert(id, Job::new(request, now));

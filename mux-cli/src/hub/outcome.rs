@@ -14,7 +14,10 @@ use super::session::one_line;
 use super::{Failure, Reason, Stage, Status};
 
 fn failure(stage: Stage, message: impl Into<String>) -> Failure {
-    Failure { stage, message: message.into() }
+    Failure {
+        stage,
+        message: message.into(),
+    }
 }
 
 /// A TCP connection that never stood.
@@ -25,8 +28,14 @@ pub(super) fn connect_failed(address: SocketAddr, kind: ErrorKind) -> String {
 /// A command that ran to its end.
 pub(super) fn ended(ended: &Ended) -> (Status, Option<Failure>) {
     match ended {
-        Ended { rc: Some(0), signal: None } => (Status::Ok, None),
-        Ended { rc: None, signal: None } => {
+        Ended {
+            rc: Some(0),
+            signal: None,
+        } => (Status::Ok, None),
+        Ended {
+            rc: None,
+            signal: None,
+        } => {
             let message = "the command ended without an exit status";
             (Status::Unknown, Some(failure(Stage::Command, message)))
         }
@@ -37,7 +46,9 @@ pub(super) fn ended(ended: &Ended) -> (Status, Option<Failure>) {
 /// The word and the sentence for a stopped request.
 pub(super) fn cancelled(reason: Reason, limit: Option<Duration>) -> (Status, String) {
     match (reason, limit) {
-        (Reason::TimedOut, Some(limit)) => (Status::Timeout, format!("not finished within {}", seconds(limit))),
+        (Reason::TimedOut, Some(limit)) => {
+            (Status::Timeout, format!("not finished within {}", seconds(limit)))
+        }
         (Reason::TimedOut, None) => (Status::Timeout, "out of time".to_owned()),
         (Reason::Interrupted, _) => (Status::Cancelled, "stopped".to_owned()),
     }
@@ -48,8 +59,14 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>) -> (Status, String)
     let connect = seconds(job.request.connect_timeout);
     let login = seconds(job.request.login_timeout);
     let message = match job.stage {
-        Stage::Dns => format!("no answer about the name {} within {connect}", job.request.address),
-        Stage::Tcp => format!("no answer from {} port {} within {connect}", job.request.address, job.request.port),
+        Stage::Dns => format!(
+            "no answer about the name {} within {connect}",
+            job.request.address
+        ),
+        Stage::Tcp => format!(
+            "no answer from {} port {} within {connect}",
+            job.request.address, job.request.port
+        ),
         Stage::Banner => format!("connected, but no SSH identification within {connect}"),
         Stage::Kex | Stage::HostKey => format!("key exchange not finished within {connect}"),
         Stage::Auth => match &job.signing {
@@ -58,7 +75,11 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>) -> (Status, String)
         },
         Stage::Channel | Stage::Command => "out of time".to_owned(),
     };
-    let status = if job.stage == Stage::Auth { Status::Auth } else { Status::Unreachable };
+    let status = if job.stage == Stage::Auth {
+        Status::Auth
+    } else {
+        Status::Unreachable
+    };
     (status, message)
 }
 
@@ -75,7 +96,10 @@ pub(super) fn channel_failed(reason: ChannelFailure, may_have_run: bool) -> (Sta
         ChannelFailure::NoSession => "the server allows no further session on this connection".to_owned(),
     };
     if may_have_run {
-        return (Status::Unknown, failure(Stage::Command, format!("{message}, may have run")));
+        return (
+            Status::Unknown,
+            failure(Stage::Command, format!("{message}, may have run")),
+        );
     }
     (Status::Unreachable, failure(Stage::Channel, message))
 }
@@ -97,15 +121,23 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
     };
     match job.stage {
         Stage::Dns | Stage::Tcp => (Status::Unreachable, failure(Stage::Tcp, why)),
-        Stage::Banner => (Status::Unreachable, failure(Stage::Banner, format!("before its SSH identification: {why}"))),
+        Stage::Banner => (
+            Status::Unreachable,
+            failure(Stage::Banner, format!("before its SSH identification: {why}")),
+        ),
         Stage::Kex | Stage::HostKey => (Status::Unreachable, failure(Stage::Kex, why)),
         Stage::Auth => (Status::Auth, failure(Stage::Auth, denied(job, result, &why))),
-        Stage::Channel | Stage::Command if ran == Some(false) => {
-            (Status::Unreachable, failure(Stage::Channel, format!("connection lost before the command was sent: {why}")))
-        }
-        Stage::Channel | Stage::Command => {
-            (Status::Unknown, failure(Stage::Command, format!("connection lost, may have run: {why}")))
-        }
+        Stage::Channel | Stage::Command if ran == Some(false) => (
+            Status::Unreachable,
+            failure(
+                Stage::Channel,
+                format!("connection lost before the command was sent: {why}"),
+            ),
+        ),
+        Stage::Channel | Stage::Command => (
+            Status::Unknown,
+            failure(Stage::Command, format!("connection lost, may have run: {why}")),
+        ),
     }
 }
 

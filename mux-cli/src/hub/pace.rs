@@ -29,7 +29,11 @@ pub(super) struct Fanout {
 
 impl Fanout {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit: limit.max(1), active: 0, silent: 0 }
+        Self {
+            limit: limit.max(1),
+            active: 0,
+            silent: 0,
+        }
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -82,7 +86,9 @@ impl Endpoints {
 
     /// Gives a place back: to the next in the queue, if there is one.
     pub(super) fn leave(&mut self, address: SocketAddr) {
-        let Some(endpoint) = self.by_address.get_mut(&address) else { return };
+        let Some(endpoint) = self.by_address.get_mut(&address) else {
+            return;
+        };
         if let Some(next) = endpoint.waiting.pop_front() {
             self.granted.push((next, address));
             return;
@@ -129,11 +135,16 @@ mod tests {
     #[test]
     fn an_endpoint_admits_ten_and_hands_places_on_in_order() {
         let mut endpoints = Endpoints::default();
-        let admitted = (0..12).filter(|id| endpoints.enter(address(), RequestId(*id))).count();
+        let admitted = (0..12)
+            .filter(|id| endpoints.enter(address(), RequestId(*id)))
+            .count();
         assert_eq!(admitted, 10);
         endpoints.leave(address());
         endpoints.leave(address());
-        assert_eq!(endpoints.granted(), [(RequestId(10), address()), (RequestId(11), address())]);
+        assert_eq!(
+            endpoints.granted(),
+            [(RequestId(10), address()), (RequestId(11), address())]
+        );
         assert!(!endpoints.enter(address(), RequestId(12)));
     }
 

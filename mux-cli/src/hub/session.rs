@@ -26,28 +26,56 @@ impl<K: Copy + Eq + Hash> Job<K> {
         match said {
             Said::Stage(login) => self.login_stage(cx, login),
             Said::HostKey { id, key } => self.ask(cx, Action::JudgeHostKey { question: id, key }),
-            Said::Sign { id, identity, algorithm, data, binding } => {
+            Said::Sign {
+                id,
+                identity,
+                algorithm,
+                data,
+                binding,
+            } => {
                 let Some(offer) = self.prepared.keys.get(identity) else {
                     return self.signed(cx, id, Err("no such key".to_owned()));
                 };
                 self.signing = Some(offer.label.clone());
                 let key = offer.key;
-                self.ask(cx, Action::Sign { question: id, key, algorithm, data, binding });
+                self.ask(
+                    cx,
+                    Action::Sign {
+                        question: id,
+                        key,
+                        algorithm,
+                        data,
+                        binding,
+                    },
+                );
             }
-            Said::KeyRefused { identity } => self.key_refused(identity),
+            Said::KeyRefused { identity } => self.key_refused(cx, identity),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
             Said::Learned(memory) => self.ask(cx, Action::Remember(memory)),
-            Said::Output { channel, stream, data } => self.output(cx, channel, stream, data),
+            Said::Output {
+                channel,
+                stream,
+                data,
+            } => self.output(cx, channel, stream, data),
             Said::ExitStatus { channel, status } if self.is_command(channel) => {
                 self.ended.rc = Some(i32::from_ne_bytes(status.to_ne_bytes()));
             }
-            Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => self.ended.signal = Some(signal),
+            Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => {
+                self.ended.signal = Some(signal)
+            }
             Said::EnvRefused { name, .. } => {
-                let text = format!("the server does not accept the variable {}", String::from_utf8_lossy(&name));
+                let text = format!(
+                    "the server does not accept the variable {}",
+                    String::from_utf8_lossy(&name)
+                );
                 self.notice(cx, Level::Warning, text);
             }
-            Said::ChannelFailed { channel, reason, may_have_run } => {
+            Said::ChannelFailed {
+                channel,
+                reason,
+                may_have_run,
+            } => {
                 self.channel_failed(cx, channel, reason, may_have_run);
             }
             Said::ChannelClosed { channel } if self.is_command(channel) => self.command_over(cx),
@@ -122,9 +150,13 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.with_client(cx, |client| client.answer_signature(question, signature.ok()));
     }
 
-    fn key_refused(&mut self, identity: usize) {
-        if let Some(offer) = self.prepared.keys.get(identity) {
-            self.tried.push(format!("{}: not accepted", offer.label));
+    fn key_refused<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: usize) {
+        let Some(offer) = self.prepared.keys.get(identity) else {
+            return;
+        };
+        self.tried.push(format!("{}: not accepted", offer.label));
+        if offer.identity.proven {
+            self.ask(cx, Action::ForgetKey(offer.key));
         }
     }
 
@@ -150,7 +182,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             client::StreamKind::Stdout => StreamKind::Stdout,
             client::StreamKind::Stderr => StreamKind::Stderr,
         };
-        cx.shared.events.push_back(Event::Output { request: self.request.id, stream, data });
+        cx.shared.events.push_back(Event::Output {
+            request: self.request.id,
+            stream,
+            data,
+        });
     }
 
     /// The command's channel was closed after all its output.
@@ -225,9 +261,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return false;
         }
         if let Error::EarlyAuthRefused { identity } = error {
-            self.drop_identity(cx, *identity);
+            self.drop_identity(*identity);
         }
-        let Phase::Session(Session { address, .. }) = &self.phase else { return false };
+        let Phase::Session(Session { address, .. }) = &self.phase else {
+            return false;
+        };
         let address = *address;
         self.release(cx);
         self.ask(cx, Action::SigningOver);
@@ -238,12 +276,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         true
     }
 
-    fn drop_identity<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: Option<usize>) {
-        let Some(identity) = identity else { return };
-        self.key_refused(identity);
-        if identity < self.prepared.keys.len() {
-            let offer = self.prepared.keys.remove(identity);
-            self.ask(cx, Action::ForgetKey(offer.key));
+    /// A refused key is not offered again; that it was refused has been said already.
+    fn drop_identity(&mut self, identity: Option<usize>) {
+        if let Some(identity) = identity.filter(|identity| *identity < self.prepared.keys.len()) {
+            self.prepared.keys.remove(identity);
         }
     }
 
@@ -254,13 +290,19 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
         let lost = match &self.phase {
             Phase::Session(session) => session.lost,
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Local(_) | Phase::Over => None,
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Local(_) | Phase::Over => {
+                None
+            }
         };
         let (status, failure): (Status, Failure) = outcome::lost(self, lost, result);
         self.finish(cx, status, Some(failure));
     }
 
-    pub(super) fn with_client<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, act: impl FnOnce(&mut Client)) {
+    pub(super) fn with_client<L: Links<Key = K>>(
+        &self,
+        cx: &mut Context<'_, L>,
+        act: impl FnOnce(&mut Client),
+    ) {
         if let Phase::Session(session) = &self.phase
             && let Some(client) = cx.links.client(session.key)
         {
@@ -269,7 +311,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     /// `count` bytes of output have found their place.
-    pub(super) fn consume<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, stream: StreamKind, count: usize) {
+    pub(super) fn consume<L: Links<Key = K>>(
+        &self,
+        cx: &mut Context<'_, L>,
+        stream: StreamKind,
+        count: usize,
+    ) {
         match &self.phase {
             Phase::Session(session) => {
                 let kind = match stream {

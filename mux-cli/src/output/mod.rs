@@ -188,7 +188,19 @@ impl Output {
     /// When [`Output::handle_timeout`] wants to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.progress.as_ref().map(Progress::due)
+        self.progress.as_ref().and_then(Progress::due)
+    }
+
+    /// Somebody is asked something on the terminal (`true`), or has answered: no progress line in between, it would
+    /// be drawn over the question.
+    pub fn hold_progress(&mut self, held: bool) {
+        let Some(progress) = &mut self.progress else {
+            return;
+        };
+        progress.hold(held);
+        if held {
+            self.queue.push(Write::bytes(Destination::Progress, Bytes::new()));
+        }
     }
 
     /// Brings the progress line up to date.

@@ -20,6 +20,7 @@ const MAX_NAMED: usize = 64;
 pub(super) struct Progress {
     started: Instant,
     due: Instant,
+    held: bool,
     running: Vec<bool>,
     count: usize,
     width: usize,
@@ -30,6 +31,7 @@ impl Progress {
         Self {
             started: now,
             due: now + FIRST_AFTER,
+            held: false,
             running: vec![false; hosts],
             count: 0,
             width,
@@ -49,13 +51,17 @@ impl Progress {
         }
     }
 
-    pub(super) fn due(&self) -> Instant {
-        self.due
+    pub(super) fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        (!self.held).then_some(self.due)
     }
 
     /// The line for now, if it is due.
     pub(super) fn line(&mut self, now: Instant, tally: &Tally, hosts: &[Target]) -> Option<String> {
-        if now < self.due {
+        if self.held || now < self.due {
             return None;
         }
         self.due = now + EVERY;

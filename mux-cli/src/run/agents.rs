@@ -52,7 +52,11 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 enum Use {
     Listing(Arc<str>),
-    Signing { ticket: Ticket, question: Option<QuestionId>, socket: Arc<str> },
+    Signing {
+        ticket: Ticket,
+        question: Option<QuestionId>,
+        socket: Arc<str>,
+    },
 }
 
 /// All agents of a run.
@@ -82,7 +86,8 @@ impl Agents {
             }
             Err(error) => failed(socket, error.kind()),
         };
-        self.listings.insert(Arc::clone(socket), (listing.clone(), now + LISTING));
+        self.listings
+            .insert(Arc::clone(socket), (listing.clone(), now + LISTING));
         listing
     }
 
@@ -113,14 +118,19 @@ impl Agents {
 
     /// When [`Self::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let pending = self.listings.values().filter(|(listing, _)| matches!(listing, Listing::Pending));
+        let pending = self
+            .listings
+            .values()
+            .filter(|(listing, _)| matches!(listing, Listing::Pending));
         pending.map(|(_, until)| *until).min()
     }
 
     /// Gives up on agents that don't list their keys.
     pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {
         let late = self.links.iter().filter_map(|(key, purpose)| match purpose {
-            Use::Listing(socket) if self.listings.get(socket).is_some_and(|(_, until)| *until <= now) => Some(*key),
+            Use::Listing(socket) if self.listings.get(socket).is_some_and(|(_, until)| *until <= now) => {
+                Some(*key)
+            }
             Use::Listing(_) | Use::Signing { .. } => None,
         });
         for key in late.collect::<Vec<_>>() {
@@ -138,7 +148,9 @@ impl Agents {
                 }
             }
             AgentEvent::Signature(signature) => self.signed(key, Ok(signature)),
-            AgentEvent::Refused(AgentRequest::Sign(_)) => self.signed(key, Err("the agent refused to sign".to_owned())),
+            AgentEvent::Refused(AgentRequest::Sign(_)) => {
+                self.signed(key, Err("the agent refused to sign".to_owned()))
+            }
             AgentEvent::Refused(AgentRequest::Identities) => {
                 net.drop_agent(key);
                 self.closed(net, key, Some(ErrorKind::PermissionDenied));
@@ -155,11 +167,16 @@ impl Agents {
             Some(Use::Listing(socket)) => {
                 self.list(&socket, Err(format!("agent {socket}: {}", words(kind))));
             }
-            Some(Use::Signing { ticket, question, socket }) => {
+            Some(Use::Signing {
+                ticket,
+                question,
+                socket,
+            }) => {
                 self.by_ticket.remove(&ticket);
                 if let Some(question) = question {
                     let signature = Err(format!("agent {socket}: {}", words(kind)));
-                    self.answers.push((ticket, Answer::Signed { question, signature }));
+                    self.answers
+                        .push((ticket, Answer::Signed { question, signature }));
                 }
                 self.fill(net);
             }
@@ -178,7 +195,8 @@ impl Agents {
         if let Some(Use::Signing { ticket, question, .. }) = self.links.get_mut(&key)
             && let Some(question) = question.take()
         {
-            self.answers.push((*ticket, Answer::Signed { question, signature }));
+            self.answers
+                .push((*ticket, Answer::Signed { question, signature }));
         }
     }
 
@@ -200,18 +218,35 @@ impl Agents {
     fn open(&mut self, net: &mut Net, wanted: Wanted) {
         match net.connect_agent(Path::new(&*wanted.socket)) {
             Ok(key) => {
-                let SessionBinding { session_id, host_key, signature } = &wanted.binding;
+                let SessionBinding {
+                    session_id,
+                    host_key,
+                    signature,
+                } = &wanted.binding;
                 if let (Some(agent), Ok(host_key)) = (net.agent(key), PublicKey::parse(host_key)) {
                     agent.bind_session(&host_key, session_id, signature);
                 }
                 let socket = Arc::clone(&wanted.socket);
-                self.links.insert(key, Use::Signing { ticket: wanted.ticket, question: None, socket });
+                self.links.insert(
+                    key,
+                    Use::Signing {
+                        ticket: wanted.ticket,
+                        question: None,
+                        socket,
+                    },
+                );
                 self.by_ticket.insert(wanted.ticket, key);
                 self.ask(net, key, &wanted);
             }
             Err(error) => {
                 let signature = Err(format!("agent {}: {}", wanted.socket, words(error.kind())));
-                self.answers.push((wanted.ticket, Answer::Signed { question: wanted.question, signature }));
+                self.answers.push((
+                    wanted.ticket,
+                    Answer::Signed {
+                        question: wanted.question,
+                        signature,
+                    },
+                ));
             }
         }
     }
@@ -230,7 +265,10 @@ fn failed(socket: &str, kind: ErrorKind) -> Listing {
     Listing::Known(Arc::new(Err(format!("agent {socket}: {}", words(kind)))))
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "the list is the standard library's and grows")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the list is the standard library's and grows"
+)]
 fn words(kind: ErrorKind) -> String {
     match kind {
         ErrorKind::TimedOut => "does not answer".to_owned(),

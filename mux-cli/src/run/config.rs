@@ -100,9 +100,14 @@ fn read(path: &str, guarded: bool) -> io::Result<Vec<u8>> {
 
 /// The paths that a pattern matches. As glob(3): a leading dot is matched only by a dot.
 fn matching(pattern: &str) -> Vec<String> {
-    let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::default() };
+    let options = glob::MatchOptions {
+        require_literal_leading_dot: true,
+        ..glob::MatchOptions::default()
+    };
     let found = glob::glob_with(pattern, options).into_iter().flatten();
-    found.filter_map(|path| path.ok()?.into_os_string().into_string().ok()).collect()
+    found
+        .filter_map(|path| path.ok()?.into_os_string().into_string().ok())
+        .collect()
 }
 
 /// Where we are and who we are. As ssh does it: from the password database, not from `$HOME` and `$USER`.
@@ -111,7 +116,10 @@ fn local(connection: &Connection) -> Local {
     let user = User::from_uid(uid).ok().flatten();
     let (name, home) = match user {
         Some(user) => (user.name, user.dir.to_string_lossy().into_owned()),
-        None => (std::env::var("LOGNAME").unwrap_or_default(), std::env::var("HOME").unwrap_or_default()),
+        None => (
+            std::env::var("LOGNAME").unwrap_or_default(),
+            std::env::var("HOME").unwrap_or_default(),
+        ),
     };
     let text = |path: &Path| path.to_string_lossy().into_owned();
     Local {
@@ -131,7 +139,8 @@ fn local(connection: &Connection) -> Local {
 /// The directory in which state is kept (XDG Base Directory Specification).
 pub(crate) fn state_home() -> Option<std::path::PathBuf> {
     let absolute = |path: std::path::PathBuf| path.is_absolute().then_some(path);
-    let named = std::env::var_os("XDG_STATE_HOME").map(Into::into).and_then(absolute);
+    let named = std::env::var_os("XDG_STATE_HOME")
+        .map(Into::into)
+        .and_then(absolute);
     named.or_else(|| Some(std::env::home_dir().and_then(absolute)?.join(".local/state")))
 }
-

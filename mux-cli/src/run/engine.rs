@@ -9,9 +9,9 @@ use rustix::process::Signal as Number;
 
 use super::net::{Heard, Net};
 use super::outside::Outside;
+use super::report;
 use super::settings;
 use super::stop::{Order, Signal, Stop};
-use super::report;
 use crate::exit::{self, Cut};
 use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage};
 use crate::output::{Destination, Output};
@@ -33,6 +33,7 @@ pub(super) struct Engine {
     reports: Mailbox<Report>,
     stop: Stop,
     targets: Vec<Target>,
+    asking: bool,
     cut: Option<Cut>,
     /// Not waiting for hosts any more, and only until then for the writer.
     leave_by: Option<Instant>,
@@ -58,6 +59,7 @@ impl Engine {
             reports,
             stop,
             targets,
+            asking: false,
             cut: None,
             leave_by: None,
             over: false,
@@ -66,7 +68,8 @@ impl Engine {
 
     pub(super) fn submit_ssh(&mut self, now: Instant, target: settings::Prepared) {
         self.outside.add(&target);
-        self.output.identify(target.request.id, &target.request.user, target.request.port);
+        self.output
+            .identify(target.request.id, &target.request.user, target.request.port);
         self.submit(now, target.request);
     }
 
@@ -81,7 +84,11 @@ impl Engine {
 
     /// Something about the run as a whole.
     pub(super) fn say(&mut self, level: Level, text: String) {
-        self.output.handle(Event::Notice { request: None, level, text });
+        self.output.handle(Event::Notice {
+            request: None,
+            level,
+            text,
+        });
     }
 
     /// Runs until everything is finished and written.
@@ -110,8 +117,16 @@ impl Engine {
 
     /// How long to wait if nothing happens: until the first thing that is due.
     fn wait(&self, now: Instant) -> Option<Duration> {
-        let due = [self.hub.poll_timeout(), self.outside.poll_timeout(), self.output.poll_timeout(), self.leave_by];
-        due.into_iter().flatten().min().map(|at| at.saturating_duration_since(now))
+        let due = [
+            self.hub.poll_timeout(),
+            self.outside.poll_timeout(),
+            self.output.poll_timeout(),
+            self.leave_by,
+        ];
+        due.into_iter()
+            .flatten()
+            .min()
+            .map(|at| at.saturating_duration_since(now))
     }
 
     fn on_time(&mut self, now: Instant) {
@@ -155,6 +170,10 @@ impl Engine {
                 break;
             }
         }
+        if self.outside.is_asking() != self.asking {
+            self.asking = !self.asking;
+            self.output.hold_progress(self.asking);
+        }
         for text in self.outside.warnings() {
             self.say(Level::Warning, text);
         }
@@ -167,7 +186,8 @@ impl Engine {
             self.writer.send(write);
         }
         while let Some(credit) = self.output.poll_consumed() {
-            self.hub.consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            self.hub
+                .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
         }
     }
 
@@ -198,8 +218,11 @@ impl Engine {
     fn reported(&mut self, now: Instant, report: Report) {
         self.writer.handle(&report);
         match report {
-            Report::Written { credit: Some(credit), .. } => {
-                self.hub.consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            Report::Written {
+                credit: Some(credit), ..
+            } => {
+                self.hub
+                    .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
             }
             Report::Written { credit: None, .. } => {}
             Report::Failed(error) if error.is_broken_pipe() => {
@@ -208,16 +231,14 @@ impl Engine {
                 self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
                 self.leave_by = Some(now);
             }
-            Report::Failed(error) => {
-                match error.to {
-                    Destination::Stderr | Destination::Progress => {}
-                    Destination::Stdout => {
-                        self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
-                        self.fail(error.to_string());
-                    }
-                    Destination::Spill | Destination::File(_) => self.fail(error.to_string()),
+            Report::Failed(error) => match error.to {
+                Destination::Stderr | Destination::Progress => {}
+                Destination::Stdout => {
+                    self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
+                    self.fail(error.to_string());
                 }
-            }
+                Destination::Spill | Destination::File(_) => self.fail(error.to_string()),
+            },
         }
     }
 
@@ -251,8 +272,15 @@ impl Engine {
     fn hold(&mut self, now: Instant) {
         let queued = self.hub.queued();
         self.hub.hold();
-        let started = if queued == 0 { String::new() } else { format!("{queued} hosts not started; ") };
-        self.say(Level::Warning, format!("{started}Ctrl-C again stops what runs, once more leaves at once"));
+        let started = if queued == 0 {
+            String::new()
+        } else {
+            format!("{queued} hosts not started; ")
+        };
+        self.say(
+            Level::Warning,
+            format!("{started}Ctrl-C again stops what runs, once more leaves at once"),
+        );
         self.say_running(now);
     }
 
@@ -269,7 +297,10 @@ impl Engine {
         }
         self.leave_by = Some(now + LEAVING);
         let running = self.hub.running();
-        let running = running.iter().filter(|(_, stage, _)| *stage >= Stage::Auth).map(|(request, ..)| *request);
+        let running = running
+            .iter()
+            .filter(|(_, stage, _)| *stage >= Stage::Auth)
+            .map(|(request, ..)| *request);
         let left = self.hub.left_running().iter().copied().chain(running).collect();
         if !std::mem::replace(&mut self.over, true) {
             self.say_left_running(left);

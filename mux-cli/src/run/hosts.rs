@@ -37,7 +37,10 @@ pub(crate) struct Hosts {
 impl Hosts {
     /// `default_file` is the one that `ssh-keygen` changes if no other is named.
     pub(crate) fn new(default_file: String) -> Self {
-        Self { default_file, ..Self::default() }
+        Self {
+            default_file,
+            ..Self::default()
+        }
     }
 
     /// By which types of key a host is known.
@@ -54,18 +57,33 @@ impl Hosts {
     }
 
     /// What came of writing a new key down.
-    pub(crate) fn learned(&mut self, profile: &Profile, lesson: &Lesson, result: io::Result<Verdict>) -> Judgement {
+    pub(crate) fn learned(
+        &mut self,
+        profile: &Profile,
+        lesson: &Lesson,
+        result: io::Result<Verdict>,
+    ) -> Judgement {
         let verdict = match result {
             Ok(verdict) => verdict,
             Err(error) => {
                 // As ssh: the key of an unknown host is taken although it can't be kept.
-                self.warnings.push(format!("{}: {}: {error}", lesson.host.name(), lesson.file));
+                self.warnings
+                    .push(format!("{}: {}: {error}", lesson.host.name(), lesson.file));
                 Verdict::Unknown { authority: None }
             }
         };
-        match judge(&lesson.host, HostKeyPolicy::AcceptNew, &verdict, &lesson.key, self.kept(profile)) {
+        match judge(
+            &lesson.host,
+            HostKeyPolicy::AcceptNew,
+            &verdict,
+            &lesson.key,
+            self.kept(profile),
+        ) {
             Decision::Accept | Decision::Learn => {
-                let place = Place { file: Arc::from(lesson.file.as_str()), line: 0 };
+                let place = Place {
+                    file: Arc::from(lesson.file.as_str()),
+                    line: 0,
+                };
                 self.set(profile).known.add(&lesson.host, &lesson.key, place);
                 Judgement::Accept
             }
@@ -79,19 +97,35 @@ impl Hosts {
     }
 
     fn kept<'a>(&self, profile: &'a Profile) -> KeptIn<'a> {
-        let file = profile.user_known_hosts.first().map_or("known_hosts", String::as_str);
-        KeptIn { file, is_default: file == self.default_file }
+        let file = profile
+            .user_known_hosts
+            .first()
+            .map_or("known_hosts", String::as_str);
+        KeptIn {
+            file,
+            is_default: file == self.default_file,
+        }
     }
 
     fn set(&mut self, profile: &Profile) -> &mut Set {
-        let files: Vec<String> = profile.user_known_hosts.iter().chain(&profile.global_known_hosts).cloned().collect();
+        let files: Vec<String> = profile
+            .user_known_hosts
+            .iter()
+            .chain(&profile.global_known_hosts)
+            .cloned()
+            .collect();
         let warnings = &mut self.warnings;
         self.sets.entry(files).or_insert_with_key(|files| {
-            let contents = files.iter().filter_map(|file| Some((file.as_str(), content(file, warnings)?)));
+            let contents = files
+                .iter()
+                .filter_map(|file| Some((file.as_str(), content(file, warnings)?)));
             let contents: Vec<(&str, Vec<u8>)> = contents.collect();
             let known = KnownHosts::parse(contents.iter().map(|(file, content)| (*file, content.as_slice())));
             warnings.extend(known.warnings().iter().map(ToString::to_string));
-            Set { known, memo: Memo::default() }
+            Set {
+                known,
+                memo: Memo::default(),
+            }
         })
     }
 }
@@ -128,7 +162,12 @@ impl Lesson {
         if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
             fs::DirBuilder::new().mode(0o700).create(directory)?;
         }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
         file.lock()?;
         let mut content = Vec::new();
         Read::by_ref(&mut file).take(MAX_FILE).read_to_end(&mut content)?;
@@ -139,7 +178,11 @@ impl Lesson {
         }
         let line = format_entry(&self.host, &self.key, self.hash).map_err(|_| ErrorKind::Other)?;
         // Somebody's editor may have left the last line open.
-        let gap = if content.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
+        let gap = if content.last().is_none_or(|last| *last == b'\n') {
+            ""
+        } else {
+            "\n"
+        };
         file.seek(SeekFrom::End(0))?;
         file.write_all(format!("{gap}{line}").as_bytes())?;
         Ok(verdict)

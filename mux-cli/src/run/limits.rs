@@ -17,14 +17,23 @@ pub(super) fn raise_descriptors(plan: &Plan, targets: usize) -> Option<u64> {
         // Two pipes and a handle on the process.
         Transport::Local => 3,
     };
-    let needed = u64::try_from(at_once).unwrap_or(u64::MAX).saturating_mul(each).saturating_add(OTHERS);
+    let needed = u64::try_from(at_once)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(each)
+        .saturating_add(OTHERS);
     let limit = getrlimit(Resource::Nofile);
     let soft = limit.current?;
     if soft >= needed {
         return None;
     }
     let raised = limit.maximum.map_or(needed, |hard| hard.min(needed));
-    match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum }) {
+    match setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(raised),
+            maximum: limit.maximum,
+        },
+    ) {
         Ok(()) => Some(soft),
         Err(error) => {
             log::warn!("could not raise the limit on descriptors from {soft} to {raised}: {error}");
@@ -38,7 +47,11 @@ pub(super) fn raise_descriptors(plan: &Plan, targets: usize) -> Option<u64> {
 pub(super) fn not_ignored(signals: &[Signal]) -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let mask = mask
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
     let numbers = signals.iter().map(|signal| signal.as_raw());
-    numbers.filter(|number| mask & 1_u64.wrapping_shl(number.unsigned_abs().wrapping_sub(1)) == 0).collect()
+    numbers
+        .filter(|number| mask & 1_u64.wrapping_shl(number.unsigned_abs().wrapping_sub(1)) == 0)
+        .collect()
 }

@@ -38,14 +38,19 @@ pub(crate) struct Locals {
 impl Locals {
     /// `descriptors` is the limit that children get back: many a program closes every descriptor that it may have.
     pub(crate) fn new(descriptors: Option<u64>) -> Self {
-        Self { descriptors, ..Self::default() }
+        Self {
+            descriptors,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn spawn(&mut self, driver: &mut Driver<Wire>, command: &Bytes) -> io::Result<Key> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c");
         if let Some(limit) = self.descriptors {
-            shell.arg(format!("ulimit -S -n {limit}; exec /bin/sh -c \"$1\"")).arg("sh");
+            shell
+                .arg(format!("ulimit -S -n {limit}; exec /bin/sh -c \"$1\""))
+                .arg("sh");
         }
         shell.arg(OsStr::from_bytes(command)).process_group(0);
         let child = driver.child(shell, Wire::Pipe(Raw::new()), Some(Wire::Pipe(Raw::new())))?;
@@ -56,9 +61,18 @@ impl Locals {
                 raw.finish();
             }
         }
-        self.by_pipe.insert(child.stdio, (child.process, StreamKind::Stdout));
+        self.by_pipe
+            .insert(child.stdio, (child.process, StreamKind::Stdout));
         self.by_pipe.insert(stderr, (child.process, StreamKind::Stderr));
-        self.by_process.insert(child.process, Local { stdio: child.stdio, stderr, open: 2, status: None });
+        self.by_process.insert(
+            child.process,
+            Local {
+                stdio: child.stdio,
+                stderr,
+                open: 2,
+                status: None,
+            },
+        );
         Ok(child.process)
     }
 

@@ -29,7 +29,9 @@ use crate::flags::{self, Environment, Invocation};
 pub fn main() -> u8 {
     let environment = Environment::of_process();
     if let Some(filter) = &environment.log {
-        env_logger::Builder::new().parse_filters(&filter.to_string_lossy()).init();
+        env_logger::Builder::new()
+            .parse_filters(&filter.to_string_lossy())
+            .init();
     }
     match flags::parse(std::env::args_os(), &environment) {
         Ok(Invocation::Run(plan)) => start::start(&plan),

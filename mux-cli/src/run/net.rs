@@ -44,7 +44,12 @@ pub(crate) struct Net {
 
 impl Net {
     pub(crate) fn new(driver: Driver<Wire>, locals: Locals) -> Self {
-        Self { driver, locals, heard: VecDeque::new(), packets: (0, 0) }
+        Self {
+            driver,
+            locals,
+            heard: VecDeque::new(),
+            packets: (0, 0),
+        }
     }
 
     /// For benchmarks, which read it from the log.
@@ -83,7 +88,9 @@ impl Net {
             Event::Signal(number) => self.heard.push_back(Heard::Signal(number)),
             Event::Ready(Ready::Woken) => self.heard.push_back(Heard::Woken),
             // No Memory link, listener, timer or source of our own exists here.
-            Event::Ready(Ready::Io(..) | Ready::Timer(_) | Ready::Again(_)) | Event::Outgoing(_) | Event::Finished(_) => {}
+            Event::Ready(Ready::Io(..) | Ready::Timer(_) | Ready::Again(_))
+            | Event::Outgoing(_)
+            | Event::Finished(_) => {}
             Event::Consumed(..) | Event::Accepted(..) => {}
         }
     }
@@ -98,7 +105,8 @@ impl Net {
                 while let Some(said) = client.poll_event() {
                     self.heard.push_back(Heard::Link(key, LinkEvent::Client(said)));
                 }
-                self.heard.push_back(Heard::Link(key, LinkEvent::Closed(ssh_result(result))));
+                self.heard
+                    .push_back(Heard::Link(key, LinkEvent::Closed(ssh_result(result))));
             }
             Wire::Agent(_) => {
                 let kind = match result {
@@ -143,11 +151,15 @@ impl Links for Net {
     type Key = Key;
 
     fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Key, ErrorKind> {
-        self.driver.connect(to, Wire::Ssh(Box::new(client))).map_err(|error| error.kind())
+        self.driver
+            .connect(to, Wire::Ssh(Box::new(client)))
+            .map_err(|error| error.kind())
     }
 
     fn spawn(&mut self, command: &Bytes) -> Result<Key, ErrorKind> {
-        self.locals.spawn(&mut self.driver, command).map_err(|error| error.kind())
+        self.locals
+            .spawn(&mut self.driver, command)
+            .map_err(|error| error.kind())
     }
 
     fn client(&mut self, key: Key) -> Option<&mut Client> {

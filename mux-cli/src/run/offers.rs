@@ -22,11 +22,7 @@ pub(crate) struct Offers {
 impl Offers {
     /// As `pubkey_prepare` of OpenSSH orders them: keys of the agent that are also named, in the agent's order; its
     /// others; named ones that it does not have.
-    pub(crate) fn new(
-        profile: &Profile,
-        agent: Option<(&Arc<str>, &Held)>,
-        keyring: &mut Keyring,
-    ) -> Self {
+    pub(crate) fn new(profile: &Profile, agent: Option<(&Arc<str>, &Held)>, keyring: &mut Keyring) -> Self {
         let mut offers = Self::default();
         if let Some(reason) = &profile.keys_off {
             offers.skipped.push(reason.clone());
@@ -37,13 +33,17 @@ impl Offers {
         match agent {
             Some((socket, Ok(identities))) => {
                 for identity in identities {
-                    let named = files.iter().position(|(key, _)| keyring.public(*key) == Some(&identity.key));
+                    let named = files
+                        .iter()
+                        .position(|(key, _)| keyring.public(*key) == Some(&identity.key));
                     match named {
                         Some(at) => {
                             let (_, path) = files.remove(at);
                             offers.keys.push(keyring.agent(socket, identity, Some(path)));
                         }
-                        None if !profile.identities_only => others.push(keyring.agent(socket, identity, None)),
+                        None if !profile.identities_only => {
+                            others.push(keyring.agent(socket, identity, None))
+                        }
                         None => {}
                     }
                 }
@@ -54,7 +54,9 @@ impl Offers {
         offers.keys.append(&mut others);
         for (key, path) in files {
             if keyring.is_public_only(key) {
-                offers.skipped.push(format!("{path}: only the public half, and no agent has the other"));
+                offers.skipped.push(format!(
+                    "{path}: only the public half, and no agent has the other"
+                ));
             } else {
                 offers.keys.push(key);
             }
@@ -70,7 +72,9 @@ impl Offers {
             let default = file.origin == Origin::Default;
             all_defaults &= default;
             match keyring.file(&file.value) {
-                Ok(key) if files.iter().all(|(known, _)| *known != key) => files.push((key, file.value.as_str())),
+                Ok(key) if files.iter().all(|(known, _)| *known != key) => {
+                    files.push((key, file.value.as_str()))
+                }
                 Ok(_) => {}
                 Err(Unusable::Missing(_)) if default => {}
                 Err(Unusable::Missing(reason) | Unusable::Because(reason)) => self.skipped.push(reason),
@@ -78,7 +82,11 @@ impl Offers {
         }
         if all_defaults {
             // Nobody has chosen an order, and an RSA signature costs fifty times one by Ed25519.
-            files.sort_by_key(|(key, _)| keyring.public(*key).is_some_and(|key| key.key_type() == KeyType::Rsa));
+            files.sort_by_key(|(key, _)| {
+                keyring
+                    .public(*key)
+                    .is_some_and(|key| key.key_type() == KeyType::Rsa)
+            });
         }
         files
     }
@@ -88,9 +96,14 @@ impl Offers {
         let skipped = &mut self.skipped;
         self.keys.retain(|key| {
             let key_type = keyring.public(*key).map(mux_ssh::keys::PublicKey::key_type);
-            let usable = accepted.iter().any(|algorithm| Some(algorithm.key_type()) == key_type);
+            let usable = accepted
+                .iter()
+                .any(|algorithm| Some(algorithm.key_type()) == key_type);
             if !usable {
-                skipped.push(format!("{}: not among PubkeyAcceptedAlgorithms", keyring.label(*key)));
+                skipped.push(format!(
+                    "{}: not among PubkeyAcceptedAlgorithms",
+                    keyring.label(*key)
+                ));
             }
             usable
         });
@@ -99,7 +112,11 @@ impl Offers {
     /// The keys for one target; `worked` is the fingerprint of the one that it took last time, which goes first and
     /// signs without asking. So does the only key, if it can sign without anybody's help.
     pub(crate) fn for_target(&self, worked: Option<&str>, keyring: &Keyring) -> Vec<Offer> {
-        let mut offers: Vec<Offer> = self.keys.iter().filter_map(|key| offer(*key, worked, keyring)).collect();
+        let mut offers: Vec<Offer> = self
+            .keys
+            .iter()
+            .filter_map(|key| offer(*key, worked, keyring))
+            .collect();
         if let [only] = offers.as_mut_slice() {
             only.identity.proven |= keyring.signs_at_once(only.key);
         }
@@ -111,6 +128,14 @@ impl Offers {
 fn offer(key: KeyId, worked: Option<&str>, keyring: &Keyring) -> Option<Offer> {
     let public = keyring.public(key)?;
     let proven = worked.is_some_and(|worked| public.fingerprint_sha256() == worked);
-    let identity = Identity { key: public.clone(), proven, hardware: false };
-    Some(Offer { identity, key, label: keyring.label(key) })
+    let identity = Identity {
+        key: public.clone(),
+        proven,
+        hardware: false,
+    };
+    Some(Offer {
+        identity,
+        key,
+        label: keyring.label(key),
+    })
 }

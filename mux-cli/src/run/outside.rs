@@ -34,7 +34,10 @@ pub(crate) struct Known {
 
 impl Known {
     pub(crate) fn new(target: &Target) -> Self {
-        let server = Server { address: target.request.address.clone(), port: target.request.port };
+        let server = Server {
+            address: target.request.address.clone(),
+            port: target.request.port,
+        };
         Self {
             host: target.host_key_name.clone(),
             profile: Arc::clone(&target.profile),
@@ -108,8 +111,25 @@ impl Outside {
                 }
             }
             Action::JudgeHostKey { question, key } => self.judge(now, ticket, question, key),
-            Action::Sign { question, key, algorithm, data, binding } => {
-                self.sign(now, net, key, Waiting { ticket, question, algorithm, data, binding });
+            Action::Sign {
+                question,
+                key,
+                algorithm,
+                data,
+                binding,
+            } => {
+                self.sign(
+                    now,
+                    net,
+                    key,
+                    Waiting {
+                        ticket,
+                        question,
+                        algorithm,
+                        data,
+                        binding,
+                    },
+                );
             }
             Action::SigningOver => {
                 self.agents.over(net, ticket);
@@ -123,8 +143,11 @@ impl Outside {
                 }
             }
             Action::RememberKey(key) => {
-                if let (Some(known), Some(public)) = (self.targets.get(&ticket.request), self.keyring.public(key)) {
-                    self.state.learn_key(known.server.clone(), &known.user, public.fingerprint_sha256());
+                if let (Some(known), Some(public)) =
+                    (self.targets.get(&ticket.request), self.keyring.public(key))
+                {
+                    self.state
+                        .learn_key(known.server.clone(), &known.user, public.fingerprint_sha256());
                 }
             }
             Action::ForgetKey(_) => {
@@ -138,6 +161,11 @@ impl Outside {
     /// The next answer to the hub.
     pub(crate) fn poll_answer(&mut self) -> Option<(Ticket, Answer)> {
         self.answers.pop_front()
+    }
+
+    /// Whether somebody is being asked for a passphrase.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking.is_some()
     }
 
     /// What is to be said about files, since the last call.
@@ -161,7 +189,10 @@ impl Outside {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        [self.pool.poll_timeout(), self.agents.poll_timeout()].into_iter().flatten().min()
+        [self.pool.poll_timeout(), self.agents.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {
@@ -192,10 +223,16 @@ impl Outside {
     }
 
     fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
-        let Some(known) = self.targets.get(&ticket.request) else { return };
+        let Some(known) = self.targets.get(&ticket.request) else {
+            return;
+        };
         let profile = Arc::clone(&known.profile);
-        let Some(offers) = self.offers(now, net, &profile) else { return self.unprepared.push(ticket) };
-        let Some(known) = self.targets.get(&ticket.request) else { return };
+        let Some(offers) = self.offers(now, net, &profile) else {
+            return self.unprepared.push(ticket);
+        };
+        let Some(known) = self.targets.get(&ticket.request) else {
+            return;
+        };
         let worked = self.state.key(&known.server, &known.user);
         let prepared = Prepared {
             keys: offers.for_target(worked, &self.keyring),
@@ -223,12 +260,15 @@ impl Outside {
         };
         let agent = socket.as_ref().zip(listing.as_deref());
         let offers = Arc::new(Offers::new(profile, agent, &mut self.keyring));
-        self.offers.insert(name, (Arc::clone(profile), Arc::clone(&offers)));
+        self.offers
+            .insert(name, (Arc::clone(profile), Arc::clone(&offers)));
         Some(offers)
     }
 
     fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
-        let Some(known) = self.targets.get(&ticket.request) else { return };
+        let Some(known) = self.targets.get(&ticket.request) else {
+            return;
+        };
         let judgement = match self.hosts.judge(&known.profile, &known.host, &key) {
             Decision::Accept => Judgement::Accept,
             Decision::Refuse(reason) => Judgement::Refuse(reason),
@@ -238,26 +278,61 @@ impl Outside {
     }
 
     fn learn(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
-        let Some(known) = self.targets.get(&ticket.request) else { return };
+        let Some(known) = self.targets.get(&ticket.request) else {
+            return;
+        };
         let Some(file) = known.profile.user_known_hosts.first().cloned() else {
             // `UserKnownHostsFile none`: nothing is to be kept.
-            return self.answer(ticket, Answer::HostKey { question, judgement: Judgement::Accept });
+            return self.answer(
+                ticket,
+                Answer::HostKey {
+                    question,
+                    judgement: Judgement::Accept,
+                },
+            );
         };
-        let lesson = Lesson { host: known.host.clone(), key, file, hash: known.profile.hash_known_hosts };
-        if let Err(error) = self.pool.submit(now, Task::Learn { ticket, question, lesson }) {
+        let lesson = Lesson {
+            host: known.host.clone(),
+            key,
+            file,
+            hash: known.profile.hash_known_hosts,
+        };
+        if let Err(error) = self.pool.submit(
+            now,
+            Task::Learn {
+                ticket,
+                question,
+                lesson,
+            },
+        ) {
             let judgement = Judgement::Refuse(format!("host key not kept: {error}"));
             self.answer(ticket, Answer::HostKey { question, judgement });
         }
     }
 
     fn sign(&mut self, now: Instant, net: &mut Net, key: KeyId, wanted: Waiting) {
-        let Waiting { ticket, question, algorithm, .. } = wanted;
+        let Waiting {
+            ticket,
+            question,
+            algorithm,
+            ..
+        } = wanted;
         match self.keyring.sign(key, algorithm, &wanted.data) {
             Signing::Done(signature) => self.answer(ticket, Answer::Signed { question, signature }),
             Signing::Agent(socket) => {
-                let Some(public) = self.keyring.public(key).cloned() else { return };
+                let Some(public) = self.keyring.public(key).cloned() else {
+                    return;
+                };
                 let Waiting { data, binding, .. } = wanted;
-                let wanted = Wanted { ticket, question, socket, key: public, algorithm, data, binding };
+                let wanted = Wanted {
+                    ticket,
+                    question,
+                    socket,
+                    key: public,
+                    algorithm,
+                    data,
+                    binding,
+                };
                 self.agents.sign(net, wanted);
                 self.collect(now, net);
             }
@@ -265,11 +340,27 @@ impl Outside {
         }
     }
 
-    fn wait_for_passphrase(&mut self, now: Instant, net: &mut Net, key: KeyId, file: Arc<KeyFile>, wanted: Waiting) {
-        let batch = self.targets.get(&wanted.ticket.request).is_some_and(|known| known.profile.batch);
+    fn wait_for_passphrase(
+        &mut self,
+        now: Instant,
+        net: &mut Net,
+        key: KeyId,
+        file: Arc<KeyFile>,
+        wanted: Waiting,
+    ) {
+        let batch = self
+            .targets
+            .get(&wanted.ticket.request)
+            .is_some_and(|known| known.profile.batch);
         if batch {
             let signature = Err("needs a passphrase, and BatchMode forbids to ask".to_owned());
-            return self.answer(wanted.ticket, Answer::Signed { question: wanted.question, signature });
+            return self.answer(
+                wanted.ticket,
+                Answer::Signed {
+                    question: wanted.question,
+                    signature,
+                },
+            );
         }
         self.answer(wanted.ticket, Answer::Asking(true));
         let waiting = self.locked.entry(key).or_default();
@@ -288,7 +379,15 @@ impl Outside {
             let label = self.keyring.label(key);
             let started = Terminal::open().and_then(|terminal| {
                 let theirs = terminal.try_clone()?;
-                self.pool.submit(now, Task::Unlock { key, label, file, terminal: theirs })?;
+                self.pool.submit(
+                    now,
+                    Task::Unlock {
+                        key,
+                        label,
+                        file,
+                        terminal: theirs,
+                    },
+                )?;
                 Ok(terminal)
             });
             match started {
@@ -318,8 +417,15 @@ impl Outside {
     fn done(&mut self, now: Instant, net: &mut Net, done: Done) {
         match done {
             Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
-            Done::Learned { ticket, question, lesson, result } => {
-                let Some(known) = self.targets.get(&ticket.request) else { return };
+            Done::Learned {
+                ticket,
+                question,
+                lesson,
+                result,
+            } => {
+                let Some(known) = self.targets.get(&ticket.request) else {
+                    return;
+                };
                 let judgement = self.hosts.learned(&known.profile, &lesson, result);
                 self.answer(ticket, Answer::HostKey { question, judgement });
             }

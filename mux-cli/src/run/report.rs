@@ -7,7 +7,11 @@ use crate::hub::{RequestId, Stage};
 use crate::targets::{Target, fold};
 
 /// What is under way, one line a stage: `command on web[01-04] (12s)`, with the longest time of each.
-pub(super) fn running(now: Instant, running: &[(RequestId, Stage, Instant)], hosts: &[Target]) -> Vec<String> {
+pub(super) fn running(
+    now: Instant,
+    running: &[(RequestId, Stage, Instant)],
+    hosts: &[Target],
+) -> Vec<String> {
     let mut stages: BTreeMap<Stage, (Vec<RequestId>, Duration)> = BTreeMap::new();
     for (request, stage, since) in running {
         let (requests, longest) = stages.entry(*stage).or_default();
@@ -16,11 +20,17 @@ pub(super) fn running(now: Instant, running: &[(RequestId, Stage, Instant)], hos
     }
     let lines = stages.into_iter().rev();
     lines
-        .map(|(stage, (requests, longest))| format!("{stage}: {} ({}s)", names(&requests, hosts), longest.as_secs()))
+        .map(|(stage, (requests, longest))| {
+            format!("{stage}: {} ({}s)", names(&requests, hosts), longest.as_secs())
+        })
         .collect()
 }
 
 /// The folded names of some targets.
 pub(super) fn names(requests: &[RequestId], hosts: &[Target]) -> String {
-    fold(requests.iter().filter_map(|request| hosts.get(usize::try_from(request.0).ok()?)))
+    fold(
+        requests
+            .iter()
+            .filter_map(|request| hosts.get(usize::try_from(request.0).ok()?)),
+    )
 }

@@ -25,14 +25,23 @@ pub(super) fn targets(plan: &Plan, configuration: &mut Configuration) -> Result<
         };
         files.push((label.clone(), bytes.map_err(|error| format!("{label}: {error}"))?));
     }
-    let files: Vec<HostsFile<'_>> = files.iter().map(|(label, bytes)| HostsFile { label, bytes }).collect();
-    let names: Vec<String> = configuration.literal_names().map_err(|error| error.to_string())?.into_iter().collect();
+    let files: Vec<HostsFile<'_>> = files
+        .iter()
+        .map(|(label, bytes)| HostsFile { label, bytes })
+        .collect();
+    let names: Vec<String> = configuration
+        .literal_names()
+        .map_err(|error| error.to_string())?
+        .into_iter()
+        .collect();
     select(&plan.targets, &files, &names).map_err(|error| error.to_string())
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
+    std::fs::File::open(path)?
+        .take(MAX_FILE)
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -87,12 +87,20 @@ impl Settings {
             user: config.user.value.clone(),
             transport: Transport::Ssh(options),
             command,
-            connect_timeout: connection.connect_timeout.or(config.connect_timeout.value).unwrap_or(CONNECT_TIMEOUT),
+            connect_timeout: connection
+                .connect_timeout
+                .or(config.connect_timeout.value)
+                .unwrap_or(CONNECT_TIMEOUT),
             login_timeout: connection.login_timeout.unwrap_or(LOGIN_TIMEOUT),
             command_timeout: plan.timeout,
         };
         let profile = shared(&mut self.profile, profile(config)?);
-        Ok(Prepared { request, host_key_name, profile, notes })
+        Ok(Prepared {
+            request,
+            host_key_name,
+            profile,
+            notes,
+        })
     }
 }
 
@@ -122,13 +130,23 @@ pub(crate) fn local(id: RequestId, host: &str, command: Bytes, timeout: Option<D
 
 fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOptions, String> {
     let mut algorithms = Algorithms::default();
-    apply("KexAlgorithms", config.kex_algorithms.as_ref(), |list| algorithms.set_kex(list))?;
-    apply("HostKeyAlgorithms", config.host_key_algorithms.as_ref(), |list| algorithms.set_host_keys(list))?;
-    apply("Ciphers", config.ciphers.as_ref(), |list| algorithms.set_ciphers(list))?;
+    apply("KexAlgorithms", config.kex_algorithms.as_ref(), |list| {
+        algorithms.set_kex(list)
+    })?;
+    apply("HostKeyAlgorithms", config.host_key_algorithms.as_ref(), |list| {
+        algorithms.set_host_keys(list)
+    })?;
+    apply("Ciphers", config.ciphers.as_ref(), |list| {
+        algorithms.set_ciphers(list)
+    })?;
     if let Some(macs) = &config.macs {
         algorithms.set_macs(&macs.value);
     }
-    Ok(SshOptions { algorithms, keepalive: keepalive(config), family: connection.family })
+    Ok(SshOptions {
+        algorithms,
+        keepalive: keepalive(config),
+        family: connection.family,
+    })
 }
 
 fn apply(
@@ -145,11 +163,22 @@ fn keepalive(config: &HostConfig) -> Keepalive {
     let interval = &config.server_alive_interval;
     let count = &config.server_alive_count_max;
     let with = |(every, times): (Duration, u32)| {
-        let every = if interval.origin == Origin::Default { every } else { interval.value };
-        let times = if count.origin == Origin::Default && interval.origin == Origin::Default { times } else { count.value };
+        let every = if interval.origin == Origin::Default {
+            every
+        } else {
+            interval.value
+        };
+        let times = if count.origin == Origin::Default && interval.origin == Origin::Default {
+            times
+        } else {
+            count.value
+        };
         (every, times)
     };
-    Keepalive { idle: with(IDLE), busy: with(BUSY) }
+    Keepalive {
+        idle: with(IDLE),
+        busy: with(BUSY),
+    }
 }
 
 fn profile(config: HostConfig) -> Result<Profile, String> {
@@ -158,7 +187,9 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         Some(list) => {
             // The same names and the same syntax as for host keys.
             let mut all = Algorithms::default();
-            apply("PubkeyAcceptedAlgorithms", Some(list), |list| all.set_host_keys(list))?;
+            apply("PubkeyAcceptedAlgorithms", Some(list), |list| {
+                all.set_host_keys(list)
+            })?;
             Some(all.host_keys)
         }
     };
@@ -178,9 +209,20 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
 
 fn keys_off(config: &HostConfig) -> Option<String> {
     if !config.pubkey_authentication.value {
-        return Some(format!("PubkeyAuthentication is off ({})", config.pubkey_authentication.origin));
+        return Some(format!(
+            "PubkeyAuthentication is off ({})",
+            config.pubkey_authentication.origin
+        ));
     }
     let methods = config.preferred_authentications.as_ref()?;
-    let named = methods.value.split(',').any(|method| method.trim().eq_ignore_ascii_case("publickey"));
-    (!named).then(|| format!("PreferredAuthentications leaves out publickey ({})", methods.origin))
+    let named = methods
+        .value
+        .split(',')
+        .any(|method| method.trim().eq_ignore_ascii_case("publickey"));
+    (!named).then(|| {
+        format!(
+            "PreferredAuthentications leaves out publickey ({})",
+            methods.origin
+        )
+    })
 }

@@ -49,14 +49,24 @@ pub(super) fn start(plan: &Plan) -> u8 {
 fn prepare(plan: &Plan) -> Result<u8, String> {
     let mut configuration = Configuration::new(&plan.connection);
     let selection = select::targets(plan, &mut configuration)?;
-    let warnings = selection.idle_exclusions.iter().map(|text| format!("-x {text}: leaves nothing out")).collect();
+    let warnings = selection
+        .idle_exclusions
+        .iter()
+        .map(|text| format!("-x {text}: leaves nothing out"))
+        .collect();
     let targets = selection.targets.into_vec();
     let command = match &plan.action {
         Action::ListHosts => return Ok(print(&list(&targets))),
         Action::Run(command) => Bytes::copy_from_slice(command),
     };
     let ready = resolve(plan, &mut configuration, &targets, &command)?;
-    match run(plan, targets, ready, warnings, &configuration.default_known_hosts()) {
+    match run(
+        plan,
+        targets,
+        ready,
+        warnings,
+        &configuration.default_known_hosts(),
+    ) {
         Ok(status) => Ok(status),
         Err(error) => {
             complain(&format!("mux: {error}"));
@@ -66,7 +76,10 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
 }
 
 fn list(targets: &[Target]) -> String {
-    targets.iter().map(|target| format!("{}\n", target.text)).collect()
+    targets
+        .iter()
+        .map(|target| format!("{}\n", target.text))
+        .collect()
 }
 
 /// The requests of all targets. What is wrong with the command line or with every target is an error of the run.
@@ -80,9 +93,12 @@ fn resolve(
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
         all.push(match plan.connection.transport {
-            Transport::Local => {
-                Ready::Local(Box::new(settings::local(id, &target.host, command.clone(), plan.timeout)))
-            }
+            Transport::Local => Ready::Local(Box::new(settings::local(
+                id,
+                &target.host,
+                command.clone(),
+                plan.timeout,
+            ))),
             Transport::Ssh => match configuration.host(target) {
                 Ok(config) => match settings.prepare(id, plan, command.clone(), config) {
                     Ok(prepared) => Ready::Ssh(Box::new(prepared)),
@@ -159,7 +175,15 @@ fn run(
     let outside = Outside::new(hosts, state, Pool::new(results), done);
     let net = Net::new(driver, Locals::new(descriptors));
     let hub = Hub::new(plan.fanout, ready.len());
-    let mut engine = Engine::new(net, hub, outside, output, (writer, mailbox), Stop::new(on_terminal), targets);
+    let mut engine = Engine::new(
+        net,
+        hub,
+        outside,
+        output,
+        (writer, mailbox),
+        Stop::new(on_terminal),
+        targets,
+    );
     for text in warnings {
         engine.say(Level::Warning, text);
     }
@@ -190,7 +214,10 @@ fn unusable(request: RequestId, message: String) -> Event {
         status: Status::Unreachable,
         rc: None,
         signal: None,
-        error: Some(Failure { stage: Stage::Dns, message }),
+        error: Some(Failure {
+            stage: Stage::Dns,
+            message,
+        }),
         timings: Timings::default(),
         attempts: 0,
     };
@@ -207,6 +234,8 @@ fn listen(driver: &mut Driver<Wire>, on_terminal: bool) -> io::Result<()> {
 
 /// Where output goes that is too large for a line of JSON; made only when there is some.
 fn directory() -> std::path::PathBuf {
-    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let time = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     std::env::temp_dir().join(format!("mux-{}-{:x}", std::process::id(), time.as_nanos()))
 }

@@ -33,7 +33,11 @@ impl Stop {
     /// On a terminal a person may have pressed the key by mistake or wants to know first; off it nobody can press it
     /// again.
     pub(crate) fn new(terminal: bool) -> Self {
-        Self { terminal, last: None, first_signal: None }
+        Self {
+            terminal,
+            last: None,
+            first_signal: None,
+        }
     }
 
     pub(crate) fn on_signal(&mut self, signal: Signal) -> Order {
@@ -71,18 +75,37 @@ mod tests {
     #[test]
     fn on_a_terminal_the_second_interrupt_kills_and_the_third_leaves() {
         use Signal::Interrupt;
-        check(true, &[(Interrupt, Order::Hold), (Interrupt, Order::Kill), (Interrupt, Order::Leave)], Cut::Interrupt);
+        check(
+            true,
+            &[
+                (Interrupt, Order::Hold),
+                (Interrupt, Order::Kill),
+                (Interrupt, Order::Leave),
+            ],
+            Cut::Interrupt,
+        );
     }
 
     #[test]
     fn off_a_terminal_the_first_interrupt_kills() {
-        check(false, &[(Signal::Interrupt, Order::Kill), (Signal::Interrupt, Order::Leave)], Cut::Interrupt);
+        check(
+            false,
+            &[
+                (Signal::Interrupt, Order::Kill),
+                (Signal::Interrupt, Order::Leave),
+            ],
+            Cut::Interrupt,
+        );
     }
 
     #[test]
     fn a_termination_always_kills() {
         check(true, &[(Signal::Terminate, Order::Kill)], Cut::Terminate);
-        check(true, &[(Signal::Interrupt, Order::Hold), (Signal::Terminate, Order::Kill)], Cut::Interrupt);
+        check(
+            true,
+            &[(Signal::Interrupt, Order::Hold), (Signal::Terminate, Order::Kill)],
+            Cut::Interrupt,
+        );
         check(false, &[(Signal::Hangup, Order::Kill)], Cut::Terminate);
     }
 

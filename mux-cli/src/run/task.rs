@@ -20,17 +20,41 @@ const TRIES: u32 = 3;
 /// Something that blocks.
 #[derive(Debug)]
 pub(crate) enum Task {
-    Resolve { ticket: Ticket, host: String, port: u16 },
-    Learn { ticket: Ticket, question: QuestionId, lesson: Lesson },
-    Unlock { key: KeyId, label: Arc<str>, file: Arc<KeyFile>, terminal: Terminal },
+    Resolve {
+        ticket: Ticket,
+        host: String,
+        port: u16,
+    },
+    Learn {
+        ticket: Ticket,
+        question: QuestionId,
+        lesson: Lesson,
+    },
+    Unlock {
+        key: KeyId,
+        label: Arc<str>,
+        file: Arc<KeyFile>,
+        terminal: Terminal,
+    },
 }
 
 /// What came of it.
 #[derive(Debug)]
 pub(crate) enum Done {
-    Resolved { ticket: Ticket, result: Result<Vec<SocketAddr>, String> },
-    Learned { ticket: Ticket, question: QuestionId, lesson: Lesson, result: io::Result<Verdict> },
-    Unlocked { key: KeyId, result: Result<PrivateKey, String> },
+    Resolved {
+        ticket: Ticket,
+        result: Result<Vec<SocketAddr>, String>,
+    },
+    Learned {
+        ticket: Ticket,
+        question: QuestionId,
+        lesson: Lesson,
+        result: io::Result<Verdict>,
+    },
+    Unlocked {
+        key: KeyId,
+        result: Result<PrivateKey, String>,
+    },
 }
 
 impl Work for Task {
@@ -38,14 +62,32 @@ impl Work for Task {
 
     fn run(self) -> Done {
         match self {
-            Self::Resolve { ticket, host, port } => Done::Resolved { ticket, result: resolve(&host, port) },
-            Self::Learn { ticket, question, lesson } => {
+            Self::Resolve { ticket, host, port } => Done::Resolved {
+                ticket,
+                result: resolve(&host, port),
+            },
+            Self::Learn {
+                ticket,
+                question,
+                lesson,
+            } => {
                 let result = lesson.write();
-                Done::Learned { ticket, question, lesson, result }
+                Done::Learned {
+                    ticket,
+                    question,
+                    lesson,
+                    result,
+                }
             }
-            Self::Unlock { key, label, file, terminal } => {
-                Done::Unlocked { key, result: unlock(&label, &file, terminal) }
-            }
+            Self::Unlock {
+                key,
+                label,
+                file,
+                terminal,
+            } => Done::Unlocked {
+                key,
+                result: unlock(&label, &file, terminal),
+            },
         }
     }
 }
@@ -56,7 +98,10 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         Err(error) => {
             let text = error.to_string();
             // What std puts in front says nothing that the caller does not say better.
-            Err(text.strip_prefix("failed to lookup address information: ").unwrap_or(&text).to_owned())
+            Err(text
+                .strip_prefix("failed to lookup address information: ")
+                .unwrap_or(&text)
+                .to_owned())
         }
     }
 }
@@ -64,13 +109,17 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
 fn unlock(label: &str, file: &KeyFile, mut terminal: Terminal) -> Result<PrivateKey, String> {
     let mut question = format!("Enter passphrase for key '{label}': ");
     for _ in 0..TRIES {
-        let passphrase = terminal.ask(&question).map_err(|error| format!("no passphrase: {error}"))?;
+        let passphrase = terminal
+            .ask(&question)
+            .map_err(|error| format!("no passphrase: {error}"))?;
         if passphrase.is_empty() {
             return Err("no passphrase given".to_owned());
         }
         match file.unlock(Some(passphrase.as_bytes())) {
             Ok(key) => return Ok(key),
-            Err(KeyFileError::WrongPassphrase) => question = format!("Wrong. Enter passphrase for key '{label}': "),
+            Err(KeyFileError::WrongPassphrase) => {
+                question = format!("Wrong. Enter passphrase for key '{label}': ")
+            }
             Err(error) => return Err(error.to_string()),
         }
     }

@@ -26,14 +26,19 @@ impl Terminal {
 
     /// Another handle on the same terminal: one thread reads, another puts the settings back if the process ends.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { file: self.file.try_clone()?, settings: self.settings.clone() })
+        Ok(Self {
+            file: self.file.try_clone()?,
+            settings: self.settings.clone(),
+        })
     }
 
     /// Asks, and reads one line without showing it. Blocks.
     pub(crate) fn ask(&mut self, question: &str) -> io::Result<Zeroizing<String>> {
         let mut silent = self.settings.clone();
         silent.local_modes.remove(LocalModes::ECHO);
-        silent.local_modes.insert(LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG);
+        silent
+            .local_modes
+            .insert(LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG);
         tcsetattr(&self.file, OptionalActions::Flush, &silent)?;
         self.file.write_all(question.as_bytes())?;
         let line = self.line();

@@ -20,10 +20,16 @@ fn check(behaviour: Behaviour, seconds: u64, status: Status, stage: Stage, messa
     sim.run();
     let (at, outcome) = sim.finished(1);
     let error = outcome.error.as_ref().unwrap();
-    assert_eq!((outcome.status, error.stage, error.message.as_str()), (status, stage, message));
+    assert_eq!(
+        (outcome.status, error.stage, error.message.as_str()),
+        (status, stage, message)
+    );
     assert_eq!(outcome.rc, None);
     let expected = Duration::from_secs(seconds);
-    assert!(at >= expected && at < expected + Duration::from_secs(1), "after {at:?}");
+    assert!(
+        at >= expected && at < expected + Duration::from_secs(1),
+        "after {at:?}"
+    );
 }
 
 #[test]
@@ -41,13 +47,25 @@ fn a_host_that_says_nothing_is_unreachable_in_banner() {
 #[test]
 fn a_stall_in_the_key_exchange_is_unreachable_in_kex() {
     let message = "key exchange not finished within 10s";
-    check(stalling(Moment::KexReply), 10, Status::Unreachable, Stage::Kex, message);
+    check(
+        stalling(Moment::KexReply),
+        10,
+        Status::Unreachable,
+        Stage::Kex,
+        message,
+    );
 }
 
 #[test]
 fn a_stall_in_authentication_is_an_authentication_failure_after_the_login_timeout() {
     let message = "authentication not finished within 60s";
-    check(stalling(Moment::AuthSuccess), 60, Status::Auth, Stage::Auth, message);
+    check(
+        stalling(Moment::AuthSuccess),
+        60,
+        Status::Auth,
+        Stage::Auth,
+        message,
+    );
 }
 
 #[test]
@@ -70,7 +88,10 @@ fn an_agent_that_never_signs_is_named_when_the_login_timeout_is_over() {
     sim.run();
     let (at, outcome) = sim.finished(1);
     assert_eq!(outcome.status, Status::Auth);
-    assert_eq!(outcome.error.as_ref().unwrap().message, "key0 did not sign within 60s");
+    assert_eq!(
+        outcome.error.as_ref().unwrap().message,
+        "key0 did not sign within 60s"
+    );
     assert!(at >= Duration::from_secs(60));
 }
 
@@ -81,13 +102,18 @@ fn time_stands_still_while_a_person_is_asked() {
     sim.host(1, good());
     sim.run_for(Duration::from_secs(1));
     let ticket = sim.waiting[0];
-    sim.hub.answer(sim.now, &mut sim.net, ticket, Answer::Asking(true));
+    sim.hub
+        .answer(sim.now, &mut sim.net, ticket, Answer::Asking(true));
     sim.run_for(Duration::from_secs(600));
-    sim.hub.answer(sim.now, &mut sim.net, ticket, Answer::Asking(false));
+    sim.hub
+        .answer(sim.now, &mut sim.net, ticket, Answer::Asking(false));
     sim.run();
     let (at, outcome) = sim.finished(1);
     assert_eq!(outcome.status, Status::Auth);
-    assert!(at >= Duration::from_secs(659) && at <= Duration::from_secs(661), "{at:?}");
+    assert!(
+        at >= Duration::from_secs(659) && at <= Duration::from_secs(661),
+        "{at:?}"
+    );
 }
 
 #[test]

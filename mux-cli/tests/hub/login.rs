@@ -24,7 +24,10 @@ fn what_was_learned_about_a_server_is_handed_out_to_be_remembered() {
     again.memory = memory;
     again.host(1, good());
     again.run();
-    assert_eq!((again.outcome(1).status, again.outcome(1).attempts), (Status::Ok, 1));
+    assert_eq!(
+        (again.outcome(1).status, again.outcome(1).attempts),
+        (Status::Ok, 1)
+    );
 }
 
 #[test]
@@ -57,12 +60,20 @@ fn an_early_login_that_ends_the_connection_is_repeated_step_by_step_with_the_oth
     config.authorized = Authorized::Keys(vec![sim.keys[1].public().clone()]);
     // dropbear resets the connection when a channel is asked for before the login.
     let plan = Plan::new().with(Point::After(Moment::AuthFailure, 1), Act::Close);
-    sim.host(1, Behaviour::Serving(Arc::new(config.clone()), plan, Commands::Echo(0)));
+    sim.host(
+        1,
+        Behaviour::Serving(Arc::new(config.clone()), plan, Commands::Echo(0)),
+    );
     sim.run_for(3 * RTT);
     // Step by step nothing is sent too early, and nothing breaks.
     sim.behave(address(1), serving(config, Commands::Echo(0)));
     sim.run();
-    assert_eq!((sim.outcome(1).status, sim.outcome(1).attempts), (Status::Ok, 2), "{:?}", sim.log);
+    assert_eq!(
+        (sim.outcome(1).status, sim.outcome(1).attempts),
+        (Status::Ok, 2),
+        "{:?}",
+        sim.log
+    );
     assert_eq!(sim.forgotten, [KeyId(0)]);
     assert_eq!(sim.net.commands.len(), 1);
 }
@@ -78,7 +89,11 @@ fn a_refused_key_is_named_with_what_was_tried() {
     let error = outcome.error.as_ref().unwrap();
     assert_eq!((outcome.status, error.stage), (Status::Auth, Stage::Auth));
     assert!(error.message.starts_with("me@host1: "), "{}", error.message);
-    assert!(error.message.ends_with("; key0: not accepted"), "{}", error.message);
+    assert!(
+        error.message.ends_with("; key0: not accepted"),
+        "{}",
+        error.message
+    );
     assert!(sim.net.commands.is_empty());
 }
 
@@ -103,8 +118,15 @@ fn a_connection_lost_under_a_command_is_unknown_and_says_that_it_may_have_run() 
     sim.run();
     let outcome = sim.outcome(1);
     let error = outcome.error.as_ref().unwrap();
-    assert_eq!((outcome.status, outcome.rc, error.stage), (Status::Unknown, None, Stage::Command));
-    assert!(error.message.starts_with("connection lost, may have run: "), "{}", error.message);
+    assert_eq!(
+        (outcome.status, outcome.rc, error.stage),
+        (Status::Unknown, None, Stage::Command)
+    );
+    assert!(
+        error.message.starts_with("connection lost, may have run: "),
+        "{}",
+        error.message
+    );
     assert_eq!(outcome.attempts, 1);
 }
 
@@ -115,7 +137,10 @@ fn a_command_without_an_exit_status_is_unknown() {
     sim.run();
     let outcome = sim.outcome(1);
     assert_eq!((outcome.status, outcome.rc), (Status::Unknown, None));
-    assert_eq!(outcome.error.as_ref().unwrap().message, "the command ended without an exit status");
+    assert_eq!(
+        outcome.error.as_ref().unwrap().message,
+        "the command ended without an exit status"
+    );
 }
 
 #[test]
@@ -127,7 +152,11 @@ fn a_refused_channel_is_unreachable() {
     sim.run();
     let outcome = sim.outcome(1);
     let error = outcome.error.as_ref().unwrap();
-    assert_eq!((outcome.status, error.stage), (Status::Unreachable, Stage::Channel), "{outcome:?}");
+    assert_eq!(
+        (outcome.status, error.stage),
+        (Status::Unreachable, Stage::Channel),
+        "{outcome:?}"
+    );
 }
 
 #[test]
@@ -135,6 +164,9 @@ fn a_failing_command_is_failed_with_its_status() {
     let mut sim = Sim::new(1, 1);
     sim.host(1, serving(server(), Commands::Echo(7)));
     sim.run();
-    assert_eq!((sim.outcome(1).status, sim.outcome(1).rc), (Status::Failed, Some(7)));
+    assert_eq!(
+        (sim.outcome(1).status, sim.outcome(1).rc),
+        (Status::Failed, Some(7))
+    );
     assert_eq!(sim.outcome(1).error, None);
 }

@@ -12,7 +12,10 @@ fn a_command_runs_and_its_outcome_says_how_long_each_stage_took() {
     sim.host(1, good());
     sim.run();
     let outcome = sim.outcome(1);
-    assert_eq!((outcome.status, outcome.rc, outcome.attempts), (Status::Ok, Some(0), 1));
+    assert_eq!(
+        (outcome.status, outcome.rc, outcome.attempts),
+        (Status::Ok, Some(0), 1)
+    );
     assert_eq!(outcome.timings.tcp, Some(RTT));
     assert_eq!(outcome.timings.dns, None);
 }
@@ -27,7 +30,10 @@ fn the_fanout_bounds_how_many_are_under_way() {
     sim.run();
     assert!((1..=9).all(|id| sim.outcome(id).status == Status::Ok));
     let last = sim.log.last().unwrap().0;
-    assert!(last >= 3 * 3 * RTT, "nine hosts in threes take three turns, not {last:?}");
+    assert!(
+        last >= 3 * 3 * RTT,
+        "nine hosts in threes take three turns, not {last:?}"
+    );
 }
 
 #[test]
@@ -92,7 +98,13 @@ fn the_next_address_of_a_name_is_tried_beside_a_silent_one() {
     assert_eq!(sim.outcome(1).status, Status::Ok);
     assert_eq!(sim.outcome(1).attempts, 2);
     let starts: Vec<_> = sim.net.connects.clone();
-    assert_eq!(starts, [(Duration::ZERO, address(1)), (Duration::from_millis(250), address(2))]);
+    assert_eq!(
+        starts,
+        [
+            (Duration::ZERO, address(1)),
+            (Duration::from_millis(250), address(2))
+        ]
+    );
 }
 
 #[test]
@@ -120,6 +132,9 @@ fn an_unknown_name_fails_in_dns() {
     let outcome = sim.outcome(1);
     let error = outcome.error.as_ref().unwrap();
     assert_eq!((outcome.status, error.stage), (Status::Unreachable, Stage::Dns));
-    assert_eq!(error.message, "could not resolve nosuch: Name or service not known");
+    assert_eq!(
+        error.message,
+        "could not resolve nosuch: Name or service not known"
+    );
     assert_eq!(outcome.attempts, 0);
 }

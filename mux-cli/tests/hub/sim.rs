@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mux_cli::hub::{
-    Action, Answer, Event, Hub, Judgement, Kill, KeyId, LinkEvent, Links, Offer, Outcome, Prepared, Request, RequestId,
-    SshOptions, StreamKind, Ticket, Transport,
+    Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, Offer, Outcome, Prepared, Request,
+    RequestId, SshOptions, StreamKind, Ticket, Transport,
 };
 use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
@@ -23,11 +23,11 @@ use mux_ssh::server::{Authorized, Event as ServerEvent, Exit, Plan, Server, Serv
 use mux_ssh::transport::ServerMemory;
 
 /// From here to every server and back.
-pub const RTT: Duration = Duration::from_millis(20);
+pub(crate) const RTT: Duration = Duration::from_millis(20);
 
 /// How an address behaves.
 #[derive(Clone)]
-pub enum Behaviour {
+pub(crate) enum Behaviour {
     /// Nothing comes back.
     Dropping,
     /// The connection is refused after a round trip.
@@ -40,7 +40,7 @@ pub enum Behaviour {
 
 /// What a server does with a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Commands {
+pub(crate) enum Commands {
     /// Prints it and ends with this status.
     Echo(u32),
     /// Ends when it is told TERM.
@@ -56,7 +56,7 @@ pub enum Commands {
 }
 
 /// What happened, and when.
-pub type Log = Vec<(Duration, Event)>;
+pub(crate) type Log = Vec<(Duration, Event)>;
 
 struct Link {
     address: SocketAddr,
@@ -72,69 +72,73 @@ struct Link {
 
 /// The links of a simulated network.
 #[derive(Default)]
-pub struct Network {
+pub(crate) struct Network {
     now: Option<Instant>,
     behaviours: HashMap<SocketAddr, Behaviour>,
     links: BTreeMap<usize, Link>,
     next: usize,
     /// Every connection that was started.
-    pub connects: Vec<(Duration, SocketAddr)>,
+    pub(crate) connects: Vec<(Duration, SocketAddr)>,
     /// Commands that servers were given, in order.
-    pub commands: Vec<Bytes>,
+    pub(crate) commands: Vec<Bytes>,
     start: Option<Instant>,
     open_by_address: HashMap<SocketAddr, usize>,
     /// The most unauthenticated connections that an address had at once.
-    pub most_open: usize,
+    pub(crate) most_open: usize,
 }
 
 /// A hub in its network.
-pub struct Sim {
-    pub hub: Hub<usize>,
-    pub net: Network,
-    pub now: Instant,
-    pub start: Instant,
-    pub log: Log,
+pub(crate) struct Sim {
+    pub(crate) hub: Hub<usize>,
+    pub(crate) net: Network,
+    pub(crate) now: Instant,
+    pub(crate) start: Instant,
+    pub(crate) log: Log,
     /// Names and what they resolve to; an empty list never resolves.
-    pub names: HashMap<String, Vec<SocketAddr>>,
-    pub keys: Vec<Arc<PrivateKey>>,
+    pub(crate) names: HashMap<String, Vec<SocketAddr>>,
+    pub(crate) keys: Vec<Arc<PrivateKey>>,
     /// The first key is offered as one that is known to work.
-    pub proven: bool,
-    pub memory: Option<ServerMemory>,
-    pub known_types: Vec<KeyType>,
-    pub judgement: Judgement,
+    pub(crate) proven: bool,
+    pub(crate) memory: Option<ServerMemory>,
+    pub(crate) known_types: Vec<KeyType>,
+    pub(crate) judgement: Judgement,
     /// Signatures are never given; tickets and questions that wait are here.
-    pub agent_hangs: bool,
-    pub waiting: Vec<Ticket>,
+    pub(crate) agent_hangs: bool,
+    pub(crate) waiting: Vec<Ticket>,
     /// What was to be remembered.
-    pub remembered: Vec<ServerMemory>,
-    pub forgotten: Vec<KeyId>,
+    pub(crate) remembered: Vec<ServerMemory>,
+    pub(crate) forgotten: Vec<KeyId>,
 }
 
-pub fn key() -> Arc<PrivateKey> {
+pub(crate) fn key() -> Arc<PrivateKey> {
     let file = Seed::generate().unwrap().to_openssh().unwrap();
     Arc::new(PrivateKey::parse(file.as_bytes(), None).unwrap())
 }
 
-pub fn address(last: u8) -> SocketAddr {
+pub(crate) fn address(last: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, last], 22))
 }
 
 /// A server that lets everybody in.
-pub fn server() -> ServerConfig {
+pub(crate) fn server() -> ServerConfig {
     ServerConfig::new(Seed::generate().unwrap().host_key().unwrap(), Authorized::AnyKey)
 }
 
 /// A server that behaves.
-pub fn good() -> Behaviour {
+pub(crate) fn good() -> Behaviour {
     Behaviour::Serving(Arc::new(server()), Plan::new(), Commands::Echo(0))
 }
 
 impl Sim {
-    pub fn new(fanout: usize, expected: usize) -> Self {
+    pub(crate) fn new(fanout: usize, expected: usize) -> Self {
         let now = Instant::now();
         Self {
             hub: Hub::new(fanout, expected),
-            net: Network { start: Some(now), now: Some(now), ..Network::default() },
+            net: Network {
+                start: Some(now),
+                now: Some(now),
+                ..Network::default()
+            },
             now,
             start: now,
             log: Vec::new(),
@@ -152,18 +156,18 @@ impl Sim {
     }
 
     /// Puts `behaviour` at an address and asks for a command there.
-    pub fn host(&mut self, id: u32, behaviour: Behaviour) {
+    pub(crate) fn host(&mut self, id: u32, behaviour: Behaviour) {
         let address = address(u8::try_from(id).unwrap());
         self.net.behaviours.insert(address, behaviour);
         let request = self.request(id, &address.ip().to_string());
         self.submit(request);
     }
 
-    pub fn behave(&mut self, address: SocketAddr, behaviour: Behaviour) {
+    pub(crate) fn behave(&mut self, address: SocketAddr, behaviour: Behaviour) {
         self.net.behaviours.insert(address, behaviour);
     }
 
-    pub fn request(&self, id: u32, address: &str) -> Request {
+    pub(crate) fn request(&self, id: u32, address: &str) -> Request {
         Request {
             id: RequestId(id),
             host: format!("host{id}"),
@@ -178,17 +182,19 @@ impl Sim {
         }
     }
 
-    pub fn submit(&mut self, request: Request) {
+    pub(crate) fn submit(&mut self, request: Request) {
         self.hub.submit(self.now, &mut self.net, request);
         self.settle();
     }
 
     /// Runs until nothing more happens, or until `limit` has passed.
-    pub fn run_for(&mut self, limit: Duration) {
+    pub(crate) fn run_for(&mut self, limit: Duration) {
         let end = self.now + limit;
         loop {
             self.settle();
-            let Some(next) = self.next().filter(|next| *next <= end) else { break };
+            let Some(next) = self.next().filter(|next| *next <= end) else {
+                break;
+            };
             self.now = self.now.max(next);
             self.net.now = Some(self.now);
             self.hub.handle_timeout(self.now, &mut self.net);
@@ -202,23 +208,28 @@ impl Sim {
     }
 
     /// Runs until every request has ended.
-    pub fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         self.run_for(Duration::from_secs(3600));
         assert!(self.hub.is_idle(), "still running: {:?}", self.hub.running());
     }
 
-    pub fn outcome(&self, id: u32) -> &Outcome {
+    pub(crate) fn outcome(&self, id: u32) -> &Outcome {
         self.finished(id).1
     }
 
     /// When a request ended, and how.
-    pub fn finished(&self, id: u32) -> (Duration, &Outcome) {
+    pub(crate) fn finished(&self, id: u32) -> (Duration, &Outcome) {
         let ends = self.log.iter().filter_map(|(at, event)| match event {
             Event::Finished { request, outcome } if request.0 == id => Some((*at, outcome)),
             _ => None,
         });
         let ends: Vec<_> = ends.collect();
-        assert_eq!(ends.len(), 1, "request {id} must end exactly once: {:?}", self.log);
+        assert_eq!(
+            ends.len(),
+            1,
+            "request {id} must end exactly once: {:?}",
+            self.log
+        );
         ends[0]
     }
 
@@ -233,12 +244,20 @@ impl Sim {
                 self.act(ticket, action);
             }
             while let Some(event) = self.hub.poll_event() {
-                if let Event::Output { request, stream, data } = &event {
-                    self.hub.consume(self.now, &mut self.net, *request, *stream, data.len());
+                if let Event::Output {
+                    request,
+                    stream,
+                    data,
+                } = &event
+                {
+                    self.hub
+                        .consume(self.now, &mut self.net, *request, *stream, data.len());
                 }
                 self.log.push((self.now - self.start, event));
             }
-            let Some((key, event)) = self.net.poll() else { break };
+            let Some((key, event)) = self.net.poll() else {
+                break;
+            };
             self.hub.handle_link(self.now, &mut self.net, key, event);
         }
     }
@@ -251,13 +270,23 @@ impl Sim {
                 Some(addresses) => Answer::Resolved(Ok(addresses.clone())),
                 None => Answer::Resolved(Err("Name or service not known".to_owned())),
             },
-            Action::JudgeHostKey { question, .. } => {
-                Answer::HostKey { question, judgement: self.judgement.clone() }
-            }
+            Action::JudgeHostKey { question, .. } => Answer::HostKey {
+                question,
+                judgement: self.judgement.clone(),
+            },
             Action::Sign { .. } if self.agent_hangs => return self.waiting.push(ticket),
-            Action::Sign { question, key, algorithm, data, .. } => {
+            Action::Sign {
+                question,
+                key,
+                algorithm,
+                data,
+                ..
+            } => {
                 let key = &self.keys[usize::try_from(key.0).unwrap()];
-                Answer::Signed { question, signature: key.sign(algorithm, &data).map_err(|e| e.to_string()) }
+                Answer::Signed {
+                    question,
+                    signature: key.sign(algorithm, &data).map_err(|e| e.to_string()),
+                }
             }
             Action::SigningOver | Action::RememberKey(_) => return,
             Action::Remember(memory) => return self.remembered.push(memory),
@@ -268,11 +297,20 @@ impl Sim {
 
     fn prepared(&self) -> Prepared {
         let keys = (0..).zip(&self.keys).map(|(index, key)| Offer {
-            identity: Identity { key: key.public().clone(), proven: self.proven && index == 0, hardware: false },
+            identity: Identity {
+                key: key.public().clone(),
+                proven: self.proven && index == 0,
+                hardware: false,
+            },
             key: KeyId(index),
             label: format!("key{index}").into(),
         });
-        Prepared { keys: keys.collect(), memory: self.memory.clone(), known_host_key_types: self.known_types.clone(), skipped: Vec::new() }
+        Prepared {
+            keys: keys.collect(),
+            memory: self.memory.clone(),
+            known_host_key_types: self.known_types.clone(),
+            skipped: Vec::new(),
+        }
     }
 
     /// Moves what is due on every link.
@@ -298,7 +336,11 @@ impl Link {
         let connected = self.connected_at.as_ref().map(|(at, _)| *at);
         let server = self.to_server.front().map(|(at, _)| *at);
         let client = self.to_client.front().map(|(at, _)| *at);
-        let timeout = if connected.is_none() { self.client.poll_timeout() } else { None };
+        let timeout = if connected.is_none() {
+            self.client.poll_timeout()
+        } else {
+            None
+        };
         [connected, server, client, timeout].into_iter().flatten().min()
     }
 }
@@ -330,7 +372,9 @@ impl Network {
     /// Hands over what has arrived at both ends, and sends what both ends want to say.
     fn serve(&mut self, key: usize) {
         let now = self.now();
-        let Some(link) = self.links.get_mut(&key) else { return };
+        let Some(link) = self.links.get_mut(&key) else {
+            return;
+        };
         if link.connected_at.is_some() || link.failed.is_some() {
             return;
         }
@@ -342,11 +386,13 @@ impl Network {
             drive(server, now, &mut link.inputs.1);
             while let Some(event) = server.poll_event() {
                 authenticated |= matches!(event, ServerEvent::Authenticated { .. });
-                self.commands.extend(obey(server, *commands, event, &mut link.sessions, now));
+                self.commands
+                    .extend(obey(server, *commands, event, &mut link.sessions, now));
             }
             let sent = transmit(server, now);
             let at = now + RTT / 2;
-            link.to_client.extend((!sent.is_empty()).then_some((at, Some(sent))));
+            link.to_client
+                .extend((!sent.is_empty()).then_some((at, Some(sent))));
             let breaks = *commands == Commands::Breaks && !link.sessions.is_empty();
             if server.poll_close() == Some(Close::Both) || breaks {
                 link.to_client.push_back((at, None));
@@ -385,7 +431,10 @@ impl Network {
                 return Some((*key, LinkEvent::Client(said)));
             }
         }
-        let ended = self.links.iter_mut().find_map(|(key, link)| Some((*key, link.failed.take()?)));
+        let ended = self
+            .links
+            .iter_mut()
+            .find_map(|(key, link)| Some((*key, link.failed.take()?)));
         if let Some((key, result)) = ended {
             self.links.remove(&key);
             return Some((key, LinkEvent::Closed(result)));
@@ -403,7 +452,8 @@ impl Network {
             }
             link.inputs.0 = input;
             let sent = transmit(&mut link.client, now);
-            link.to_server.extend((!sent.is_empty()).then_some((now + RTT / 2, sent)));
+            link.to_server
+                .extend((!sent.is_empty()).then_some((now + RTT / 2, sent)));
             if link.client.poll_close() == Some(Close::Both) && link.failed.is_none() {
                 closed = Some(*key);
             }
@@ -413,7 +463,11 @@ impl Network {
             return Some((key, LinkEvent::Closed(Ok(()))));
         }
         let waits = |link: &Link| link.failed.is_some();
-        if self.links.values().any(waits) { self.poll() } else { None }
+        if self.links.values().any(waits) {
+            self.poll()
+        } else {
+            None
+        }
     }
 }
 
@@ -485,7 +539,11 @@ fn obey(
 }
 
 fn killed(server: &mut Server, session: mux_ssh::server::SessionId, signal: &str) {
-    let exit = Exit::Signal { name: signal.to_owned(), core_dumped: false, message: String::new() };
+    let exit = Exit::Signal {
+        name: signal.to_owned(),
+        core_dumped: false,
+        message: String::new(),
+    };
     server.exit(session, exit);
     server.eof(session);
     server.close(session);

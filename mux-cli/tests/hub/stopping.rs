@@ -38,7 +38,10 @@ fn a_command_that_obeys_ends_by_its_signal() {
 #[test]
 fn one_that_does_not_is_ended_over_a_second_channel_of_the_same_connection() {
     let (took, sim) = stop(Commands::UntilSecond);
-    assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(2), "{took:?}");
+    assert!(
+        took >= Duration::from_secs(1) && took < Duration::from_secs(2),
+        "{took:?}"
+    );
     assert!(sim.hub.left_running().is_empty());
     assert_eq!(sim.net.connects.len(), 1);
     assert!(sim.net.commands[1].starts_with(b"exec sh -c 'u=$PPID;"));
@@ -62,7 +65,15 @@ fn what_has_not_started_is_skipped_and_what_is_connecting_ends_at_once() {
     sim.hub.cancel_all(sim.now, &mut sim.net, Reason::Interrupted);
     sim.run();
     let statuses: Vec<_> = (1..=4).map(|id| sim.outcome(id).status).collect();
-    assert_eq!(statuses, [Status::Cancelled, Status::Cancelled, Status::Skipped, Status::Skipped]);
+    assert_eq!(
+        statuses,
+        [
+            Status::Cancelled,
+            Status::Cancelled,
+            Status::Skipped,
+            Status::Skipped
+        ]
+    );
     assert!(sim.hub.left_running().is_empty());
 }
 
@@ -73,7 +84,10 @@ fn holding_lets_what_runs_go_on() {
     sim.host(2, running(Commands::Echo(0)));
     sim.hub.hold();
     sim.run();
-    assert_eq!((sim.outcome(1).status, sim.outcome(2).status), (Status::Ok, Status::Skipped));
+    assert_eq!(
+        (sim.outcome(1).status, sim.outcome(2).status),
+        (Status::Ok, Status::Skipped)
+    );
 }
 
 #[test]
@@ -83,7 +97,8 @@ fn one_request_can_be_stopped_alone() {
         sim.host(id, running(Commands::UntilTerm));
     }
     sim.run_for(Duration::from_secs(5));
-    sim.hub.cancel(sim.now, &mut sim.net, RequestId(2), Reason::Interrupted);
+    sim.hub
+        .cancel(sim.now, &mut sim.net, RequestId(2), Reason::Interrupted);
     sim.run_for(Duration::from_secs(5));
     assert_eq!(sim.outcome(2).status, Status::Cancelled);
     assert_eq!(sim.hub.running().len(), 2);

@@ -134,7 +134,10 @@ impl<P: Protocol> Driver<P> {
         if link.receive(now, &mut self.scratch) == Pass::Again {
             self.reactor.requeue(key);
         }
-        self.served(key);
+        if !std::mem::replace(&mut link.dirty, true) {
+            self.dirty.push_back(key);
+        }
+        self.speaking.push_back(key);
     }
 
     fn served(&mut self, key: Key) {
@@ -181,6 +184,11 @@ impl<P: Protocol> Driver<P> {
             ];
             self.events.extend(tell.into_iter().flatten());
         }
-        self.speaking.push_back(key);
+        // Most have nothing more to say, and are spared the queue.
+        let said = link.protocol.poll_event();
+        if said.is_some() || link.is_over() {
+            self.speaking.push_back(key);
+        }
+        self.events.extend(said.map(|said| Event::Protocol(key, said)));
     }
 }

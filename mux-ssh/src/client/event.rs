@@ -61,7 +61,7 @@ pub enum ChannelFailure {
     ConnectionLost,
     /// The owner closed the channel before the command was sent.
     Cancelled,
-    /// The command and its environment do not fit the packets that every server takes.
+    /// The command or one of its variables is longer than 128 KiB, more than any shell could be given.
     TooLarge,
     /// This server gives no further session on this connection; the client did not ask it.
     NoSession,

@@ -62,10 +62,7 @@ impl Connection<'_> {
             message::CHANNEL_REQUEST => self.request(reader)?,
             message::CHANNEL_SUCCESS => self.reply(reader, true)?,
             message::CHANNEL_FAILURE => self.reply(reader, false)?,
-            number @ message::USERAUTH_REQUEST..message::GLOBAL_REQUEST => {
-                return Err(Violation::UnexpectedMessage(number).into());
-            }
-            number @ ..message::USERAUTH_REQUEST => return Err(Violation::UnexpectedMessage(number).into()),
+            number @ ..message::GLOBAL_REQUEST => return Err(Violation::UnexpectedMessage(number).into()),
             _ => return Ok(Effect::Unknown),
         }
         Ok(Effect::None)

@@ -51,6 +51,8 @@ pub struct Client {
     memory: Option<ServerMemory>,
     none_first: bool,
     question: u32,
+    /// Bytes of input that were left at the last look.
+    unread: usize,
     /// The first error is the last.
     failed: Option<Error>,
     /// The error was returned. Until then the link must not close, or it would close without one.
@@ -77,6 +79,7 @@ impl Client {
             session: Session::new(config),
             memory: None,
             question: 0,
+            unread: 0,
             failed: None,
             told: false,
             ended: false,

@@ -27,10 +27,12 @@ impl Protocol for Client {
             input.clear();
             return Ok(());
         }
-        if self.session.is_ready() {
+        // What is offered again, such as the first half of a packet whose second half never comes, is no sign of life.
+        if self.session.is_ready() && input.len() > self.unread {
             self.session.keepalive.touch(now, self.session.is_busy());
         }
         let result = self.read(now, input);
+        self.unread = input.len();
         self.settle(result)
     }
 

@@ -25,7 +25,8 @@ fn line_of(number: u8) -> String {
 /// Replaces `K1`, `K2`, … by keys.
 fn file(text: &str) -> String {
     (1..=9).fold(text.to_owned(), |text, number| {
-        text.replace(&format!("K{number}"), &line_of(number))
+        // With the blank: a salt in base64 may well contain the letters.
+        text.replace(&format!(" K{number}"), &format!(" {}", line_of(number)))
     })
 }
 

@@ -115,6 +115,8 @@ pub struct Server {
     undelivered: usize,
     /// A goodbye is queued; nothing follows it.
     leaving: bool,
+    /// The client has sent its last byte.
+    client_gone: bool,
     error: Option<Error>,
 }
 
@@ -131,6 +133,7 @@ impl Server {
             events: VecDeque::new(),
             undelivered: 0,
             leaving: false,
+            client_gone: false,
             error: None,
             config,
         }
@@ -270,6 +273,7 @@ impl Protocol for Server {
 
     fn handle_eof(&mut self, _now: Instant) -> Result<(), Error> {
         self.leaving = true;
+        self.client_gone = true;
         Ok(())
     }
 
@@ -295,7 +299,8 @@ impl Protocol for Server {
         match self.silence() {
             Some(Silence::Close) => Some(Close::Both),
             Some(Silence::HalfClose) => Some(Close::Write),
-            Some(Silence::Stall | Silence::NeverRead) => None,
+            // Whoever says nothing keeps the connection for as long as the client does.
+            Some(Silence::Stall | Silence::NeverRead) => self.client_gone.then_some(Close::Both),
             None => self.leaving.then_some(Close::Both),
         }
     }

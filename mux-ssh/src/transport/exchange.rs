@@ -55,7 +55,7 @@ impl Transport {
     pub(super) fn begin_exchange(&mut self, now: Instant) -> Result<(), Error> {
         let first = self.session.is_none();
         let guess = match &mut self.role {
-            Role::Client { guess, guessed } => {
+            Role::Client { guess, guessed, .. } => {
                 *guessed |= guess.is_some();
                 guess.take()
             }
@@ -148,11 +148,15 @@ impl Transport {
             Error::UnexpectedEof
                 | Error::Disconnected { .. }
                 | Error::Violation(Violation::UnexpectedMessage(_))
-                // A server that judged the guess otherwise than its kind does has answered another offer of ours
-                // than the one that we go by. Without the guess, a proof that is really wrong stays wrong.
-                | Error::Violation(Violation::Signature | Violation::KexValue)
         );
-        if guessed && symptom && self.peer.ident.is_some() {
+        // A server that judges a guess otherwise than its kind does answers another offer of ours than the one that we
+        // go by. Where the guess was what it names first, all kinds judge alike, and a wrong proof is one.
+        let doubtful = matches!(self.role, Role::Client { doubtful: true, .. });
+        let wrong_proof = matches!(
+            error,
+            Error::Violation(Violation::Signature | Violation::KexValue)
+        );
+        if guessed && (symptom || (doubtful && wrong_proof)) && self.peer.ident.is_some() {
             Error::GuessRejected
         } else {
             error
@@ -211,6 +215,9 @@ impl Transport {
             return Ok(Phase::Awaiting);
         }
         if let Some((guess, half)) = guessed {
+            if let Role::Client { doubtful, .. } = &mut self.role {
+                *doubtful = !guess::is_exact(guess.kex.name(), guess.host_key.name(), theirs);
+            }
             let ident = self.peer.ident.as_ref().ok_or(Violation::IdentMalformed)?;
             match guess::judge(guess, ident, theirs, &negotiated, &self.offer) {
                 Verdict::Used => return Ok(Phase::Offered(half)),

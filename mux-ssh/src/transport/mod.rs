@@ -127,6 +127,8 @@ enum Role {
         guess: Option<Guess>,
         /// It has gambled.
         guessed: bool,
+        /// The server names other algorithms first than those of the guess.
+        doubtful: bool,
     },
     Server {
         host_keys: Arc<[HostKey]>,
@@ -179,6 +181,7 @@ impl Transport {
         let role = Role::Client {
             guess,
             guessed: false,
+            doubtful: false,
         };
         Self::new(
             role,

@@ -48,6 +48,26 @@ fn an_answer_of_either_kind_keeps_it_alive() {
 }
 
 #[test]
+fn half_a_packet_that_is_offered_again_and_again_is_no_sign_of_life() {
+    let mut pair = Pair::log_in(OPENSSH, probing());
+    pair.exec(exec("x"));
+    pair.confirm(0, 0);
+    pair.peer.send(|to| {
+        to.byte(REQUEST_FAILURE);
+    });
+    let mut out = mux_proto::SendQueue::new();
+    pair.peer.poll_transmit(pair.now, &mut out);
+    pair.deliver(&out.take(10));
+    for _ in 0..3 {
+        assert_eq!(pair.error, None);
+        pair.pass(SECOND);
+        pair.offer();
+    }
+    assert_eq!(pair.error, Some(Error::Silent));
+    assert_eq!(pair.unread(), 10);
+}
+
+#[test]
 fn a_probe_before_the_login_is_never_sent() {
     let mut pair = Pair::new(OPENSSH, probing(), keys(1));
     pair.until_auth();
@@ -87,6 +107,27 @@ fn new_keys_while_a_channel_opens_hold_the_command_back_and_lose_nothing() {
     pair.data(0, b"ok");
     assert_eq!(pair.take_kinds(), [CHANNEL_OPEN, CHANNEL_REQUEST, CHANNEL_EOF]);
     assert_eq!(pair.output(id), b"ok");
+    assert!(pair.peer.can_send_now());
+    pair.assert_healthy();
+}
+
+#[test]
+fn new_keys_wanted_by_both_sides_at_once_lose_nothing() {
+    use bytes::Bytes;
+    let (mut pair, id) = Pair::running(open_exec("cat"));
+    pair.client.transport.start_rekey(pair.now);
+    server_rekeys(&mut pair);
+    pair.client
+        .write_stdin(id, Bytes::from(vec![b'i'; 100_000]))
+        .unwrap();
+    pair.data(0, &[b'o'; 30_000]);
+    let sent: usize = pair
+        .received
+        .iter()
+        .filter(|payload| payload[0] == CHANNEL_DATA)
+        .map(|payload| payload.len() - 9)
+        .sum();
+    assert_eq!((sent, pair.output(id).len()), (100_000, 30_000));
     assert!(pair.peer.can_send_now());
     pair.assert_healthy();
 }

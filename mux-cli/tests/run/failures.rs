@@ -1,0 +1,207 @@
+//! What is said when something is wrong, and with which status.
+
+use std::fs;
+use std::net::TcpListener;
+
+use mux_ssh::keys::PublicKey;
+
+use crate::rig::{Rig, free_port, write_key};
+
+fn fingerprint(line: &str) -> String {
+    PublicKey::parse_line(line).unwrap().key.fingerprint_sha256()
+}
+
+#[test]
+fn an_unknown_name_is_unreachable_in_dns() {
+    let rig = Rig::new();
+    rig.configure("Host nosuch\n  HostName nosuch.invalid");
+    let ran = rig.run(&["-w", "nosuch", "--", "true"]);
+    // The resolver's own words differ between systems.
+    let start = "ok=0 unreachable=1 in TIME\nunreachable: nosuch: dns: could not resolve nosuch.invalid: ";
+    assert!(ran.stderr.starts_with(start), "{}", ran.stderr);
+    assert_eq!((ran.status, ran.stdout.as_str()), (4, ""));
+}
+
+#[test]
+fn a_refused_port_is_unreachable_in_tcp() {
+    let rig = Rig::new();
+    let port = free_port();
+    let target = format!("web1:{port}");
+    let stderr = format!(
+        "ok=0 unreachable=1 in TIME\nunreachable: {target}: tcp: connect to 127.0.0.1:{port}: connection refused\n"
+    );
+    rig.check(&["-w", &target, "--", "true"], 4, "", &stderr);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_unreachable_in_banner() {
+    let rig = Rig::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("web1:{}", listener.local_addr().unwrap().port());
+    let stderr = format!(
+        "ok=0 unreachable=1 in TIME\nunreachable: {target}: banner: connected, but no SSH identification within 0.5s\n"
+    );
+    rig.check(
+        &["-w", &target, "--connect-timeout", "0.5", "--", "true"],
+        4,
+        "",
+        &stderr,
+    );
+}
+
+#[test]
+fn a_dead_host_costs_the_others_nothing() {
+    let rig = Rig::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    rig.configure(&format!(
+        "Host dead\n  Port {}",
+        listener.local_addr().unwrap().port()
+    ));
+    let ran = rig.run(&[
+        "-f",
+        "1",
+        "-w",
+        "dead,web1",
+        "--connect-timeout",
+        "5",
+        "--",
+        "echo hello",
+    ]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (4, "web1: hello\n"));
+}
+
+#[test]
+fn a_changed_host_key_names_the_line_and_what_to_do() {
+    let rig = Rig::new();
+    let other = write_key(&rig.path("other"));
+    rig.know(&other);
+    let stderr = format!(
+        "ok=0 hostkey=1 in TIME\nhostkey: web1: hostkey: host key changed (DIR/known_hosts:1 has {}, server sent {}); \
+         if you expect this: ssh-keygen -R '[127.0.0.1]:PORT' -f DIR/known_hosts\n",
+        fingerprint(&other),
+        fingerprint(&rig.host_key)
+    );
+    rig.check(&["-w", "web1", "--", "true"], 4, "", &stderr);
+    rig.check(
+        &[
+            "-o",
+            "StrictHostKeyChecking=accept-new",
+            "-w",
+            "web1",
+            "--",
+            "true",
+        ],
+        4,
+        "",
+        &stderr,
+    );
+}
+
+#[test]
+fn an_unknown_host_key_says_how_to_accept_it() {
+    let rig = Rig::new();
+    fs::remove_file(rig.path("known_hosts")).unwrap();
+    let stderr = format!(
+        "ok=0 hostkey=1 in TIME\nhostkey: web1: hostkey: host key not known (ssh-ed25519 {}); to take it as it is: -o \
+         StrictHostKeyChecking=accept-new; to look first: ssh-keyscan -p {} 127.0.0.1\n",
+        fingerprint(&rig.host_key),
+        rig.port
+    );
+    rig.check(&["-w", "web1", "--", "true"], 4, "", &stderr);
+    assert!(!rig.path("known_hosts").exists());
+}
+
+#[test]
+fn accept_new_writes_the_key_down_once() {
+    let rig = Rig::new();
+    let written = fs::read_to_string(rig.path("known_hosts")).unwrap();
+    fs::remove_file(rig.path("known_hosts")).unwrap();
+    let args = [
+        "-o",
+        "StrictHostKeyChecking=accept-new",
+        "-w",
+        "web[1-4]",
+        "-N",
+        "--",
+        "echo hello",
+    ];
+    rig.check(&args, 0, "hello\nhello\nhello\nhello\n", "");
+    assert_eq!(fs::read_to_string(rig.path("known_hosts")).unwrap(), written);
+    rig.check(&["-w", "web1", "--", "echo hello"], 0, "web1: hello\n", "");
+}
+
+#[test]
+fn a_revoked_host_key_is_refused() {
+    let rig = Rig::new();
+    let mut lines = fs::read_to_string(rig.path("known_hosts")).unwrap();
+    lines.push_str(&format!("@revoked * {}\n", rig.host_key));
+    fs::write(rig.path("known_hosts"), lines).unwrap();
+    let stderr = format!(
+        "ok=0 hostkey=1 in TIME\nhostkey: web1: hostkey: host key revoked (DIR/known_hosts:2 names {})\n",
+        fingerprint(&rig.host_key)
+    );
+    rig.check(&["-w", "web1", "--", "true"], 4, "", &stderr);
+}
+
+#[test]
+fn a_line_that_is_not_honoured_fails_its_host_alone() {
+    let rig = Rig::new();
+    rig.configure("Host far\n  ProxyJump gate");
+    let stderr = "ok=1 unreachable=1 in TIME\nunreachable: far: dns: DIR/config line 2: ProxyJump gate: not supported yet\n";
+    rig.check(
+        &["-w", "far,web1", "--", "echo hello"],
+        4,
+        "web1: hello\n",
+        stderr,
+    );
+}
+
+#[test]
+fn a_configuration_that_no_host_can_use_is_a_configuration_error() {
+    let rig = Rig::new();
+    rig.configure("Frobnicate yes");
+    let stderr = "mux: DIR/config line 1: Bad configuration option: frobnicate\n";
+    rig.check(&["-w", "web[1-9]", "--", "true"], 2, "", stderr);
+}
+
+#[test]
+fn what_asks_for_unverified_host_keys_is_refused_with_the_alternative() {
+    let ran = Rig::new().run(&["-o", "StrictHostKeyChecking=no", "-w", "web1", "--", "true"]);
+    assert_eq!(ran.status, 2);
+    assert!(
+        ran.stderr.contains("StrictHostKeyChecking no") && ran.stderr.contains("accept-new"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_missing_configuration_file_is_named() {
+    let rig = Rig::new();
+    fs::remove_file(rig.path("config")).unwrap();
+    let ran = rig.run(&["-w", "web1", "--", "true"]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.starts_with("mux: DIR/config: "), "{}", ran.stderr);
+}
+
+#[test]
+fn unusable_command_lines_exit_with_2() {
+    let rig = Rig::new();
+    for args in [
+        &["-w", "web[1-", "--", "true"][..],
+        &["-w", "@web", "--", "true"],
+        &["--nosuch"],
+        &["-w", "web1"],
+    ] {
+        let ran = rig.run(args);
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{args:?}");
+        assert!(!ran.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_refused_session_is_unreachable() {
+    let rig = Rig::with("MaxSessions 0");
+    let stderr = "ok=0 unreachable=1 in TIME\nunreachable: web1: channel: session refused: open failed\n";
+    rig.check(&["-w", "web1", "--", "true"], 4, "", stderr);
+}

@@ -1,0 +1,237 @@
+//! The user's keys: files, passphrases, agents.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::process::{Child, Command, Stdio};
+
+use crate::rig::{Rig, wait_for, write_key};
+
+/// The answer of a server that accepts only keys that we don't have.
+fn denied(rig: &Rig, why: &str) -> String {
+    let user = Command::new("id").arg("-un").output().unwrap();
+    let user = String::from_utf8(user.stdout).unwrap();
+    let _ = rig;
+    format!(
+        "ok=0 auth=1 in TIME\nauth: web1: auth: {}@web1: permission denied (server offers publickey); {why}\n",
+        user.trim()
+    )
+}
+
+/// A server that takes keys and nothing else, so that what it offers is the same everywhere.
+fn keys_only() -> Rig {
+    Rig::with("AuthenticationMethods publickey\nPasswordAuthentication no\nKbdInteractiveAuthentication no")
+}
+
+#[test]
+fn a_key_that_the_server_does_not_take_is_named() {
+    let rig = keys_only();
+    write_key(&rig.path("id"));
+    rig.check(
+        &["-w", "web1", "--", "true"],
+        4,
+        "",
+        &denied(&rig, "DIR/id: not accepted"),
+    );
+}
+
+#[test]
+fn the_second_key_is_tried_when_the_first_is_refused_and_goes_first_the_next_time() {
+    let rig = keys_only();
+    write_key(&rig.path("wrong"));
+    let args = ["-i", &rig.text("wrong"), "-w", "web1", "--", "echo hello"];
+    rig.check(&args, 0, "web1: hello\n", "");
+    rig.check(&args, 0, "web1: hello\n", "");
+    let refusals = fs::read_to_string(rig.path("sshd_log")).unwrap();
+    assert!(refusals.matches("Accepted publickey").count() == 2, "{refusals}");
+}
+
+#[test]
+fn a_key_that_others_can_read_is_not_used_and_says_why() {
+    let rig = keys_only();
+    fs::set_permissions(rig.path("id"), fs::Permissions::from_mode(0o644)).unwrap();
+    let why = "DIR/id: mode 0644 lets others read it, not used; chmod 600 DIR/id";
+    let ran = rig.run(&["-w", "web1", "--", "true"]);
+    assert_eq!(ran.status, 4);
+    assert!(ran.stderr.contains(why), "{}", ran.stderr);
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    let rig = keys_only();
+    fs::remove_file(rig.path("id")).unwrap();
+    fs::remove_file(rig.path("id.pub")).unwrap();
+    let ran = rig.run(&["-w", "web1", "--", "true"]);
+    assert_eq!(ran.status, 4);
+    assert!(ran.stderr.contains("DIR/id: no such file"), "{}", ran.stderr);
+}
+
+/// Locks the key under a passphrase.
+fn lock(rig: &Rig) {
+    let keygen = Command::new("ssh-keygen")
+        .args(["-q", "-p", "-P", "", "-N", "secret", "-f", &rig.text("id")])
+        .status();
+    assert!(keygen.unwrap().success());
+}
+
+/// A session without a terminal, wherever the tests run.
+fn without_terminal(rig: &Rig, args: &[&str]) -> Command {
+    let inner = rig.command(args);
+    let mut command = Command::new("setsid");
+    command
+        .arg("--wait")
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .env_clear()
+        .stdin(Stdio::null());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+#[test]
+fn a_locked_key_without_a_terminal_is_skipped_and_named() {
+    let rig = keys_only();
+    lock(&rig);
+    let output = without_terminal(&rig, &["-w", "web1", "--", "true"])
+        .output()
+        .unwrap();
+    let ran = rig.finish(output);
+    let why = "DIR/id: needs a passphrase, and there is no terminal to ask on";
+    assert_eq!((ran.status, ran.stderr), (4, denied(&rig, why)));
+}
+
+#[test]
+fn a_locked_key_in_batch_mode_is_skipped_and_named() {
+    let rig = keys_only();
+    lock(&rig);
+    let why = "DIR/id: needs a passphrase, and BatchMode forbids to ask";
+    rig.check(
+        &["-o", "BatchMode=yes", "-w", "web1", "--", "true"],
+        4,
+        "",
+        &denied(&rig, why),
+    );
+}
+
+#[test]
+fn a_passphrase_is_asked_for_once_for_all_hosts() {
+    let rig = keys_only();
+    lock(&rig);
+    // `script` gives the program a terminal of its own and types on it what it reads.
+    let command = rig.command(&["-w", "web[1-4]", "-N", "-q", "--", "echo hello"]);
+    let line: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .collect();
+    let line: Vec<_> = line
+        .iter()
+        .map(|word| format!("'{}'", word.to_str().unwrap()))
+        .collect();
+    let mut script = Command::new("script");
+    script
+        .args(["-qec", &line.join(" "), "/dev/null"])
+        .env("XDG_STATE_HOME", rig.path("state"));
+    let mut child = script
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let asked = crate::rig::read_until(&mut stdout, "id': ");
+    std::io::Write::write_all(&mut stdin, b"secret\n").unwrap();
+    let rest = crate::rig::read_until(&mut stdout, "hello\r\nhello\r\nhello\r\nhello\r\n");
+    assert_eq!(
+        asked.matches("Enter passphrase").count() + rest.matches("Enter passphrase").count(),
+        1,
+        "{asked}{rest}"
+    );
+    drop(stdin);
+    std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(!rest.contains("secret"));
+}
+
+struct Agent(Child);
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A real agent that holds the key, which is in no file any more.
+fn agent(rig: &Rig) -> Agent {
+    let socket = rig.path("agent");
+    let agent = Command::new("ssh-agent")
+        .arg("-D")
+        .arg("-a")
+        .arg(&socket)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let agent = Agent(agent);
+    wait_for("the agent", || socket.exists());
+    let add = Command::new("ssh-add")
+        .arg("-q")
+        .arg(rig.path("id"))
+        .env("SSH_AUTH_SOCK", &socket)
+        .status()
+        .unwrap();
+    assert!(add.success());
+    fs::remove_file(rig.path("id")).unwrap();
+    fs::remove_file(rig.path("id.pub")).unwrap();
+    rig.configure(&format!("IdentityAgent {}", socket.display()));
+    agent
+}
+
+#[test]
+fn an_agent_signs_for_many_hosts_at_once() {
+    let rig = keys_only();
+    let _agent = agent(&rig);
+    let args = [
+        "-b",
+        "-w",
+        "web[01-25]",
+        "--connect-timeout",
+        "60",
+        "--",
+        "echo hello",
+    ];
+    rig.check(
+        &args,
+        0,
+        "---------------\nweb[01-25] (25)\n---------------\nhello\n",
+        "",
+    );
+}
+
+#[test]
+fn an_agent_that_is_gone_is_named() {
+    let rig = keys_only();
+    drop(agent(&rig));
+    let ran = rig.run(&["-w", "web1", "--", "true"]);
+    assert_eq!(ran.status, 4);
+    assert!(
+        ran.stderr
+            .contains("; agent DIR/agent: nobody listens on its socket"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn an_agent_that_hangs_is_named_and_keys_in_files_still_work() {
+    let rig = keys_only();
+    let _listener = UnixListener::bind(rig.path("agent")).unwrap();
+    rig.configure(&format!("IdentityAgent {}", rig.text("agent")));
+    rig.check(&["-w", "web1", "--", "echo hello"], 0, "web1: hello\n", "");
+    write_key(&rig.path("id"));
+    let ran = rig.run(&["-w", "web1", "--", "true"]);
+    assert_eq!(ran.status, 4);
+    assert!(
+        ran.stderr.contains("agent DIR/agent: does not answer"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -1,0 +1,13 @@
+//! `mux run` against a real sshd: exactly what it prints and with which status it exits.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod failures;
+mod keys;
+mod results;
+#[path = "../rig/mod.rs"]
+mod rig;
+mod stopping;

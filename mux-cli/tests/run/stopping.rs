@@ -1,0 +1,149 @@
+//! Timeouts and signals: what runs is stopped, what was said is printed, what can't be stopped is listed.
+
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::rig::{Ran, Rig, is_alive, read_until, wait_for};
+
+/// A command that leaves its process id behind, says so and stays.
+fn staying(rig: &Rig) -> String {
+    format!("echo $$ > {}; echo ready; exec sleep 600", rig.text("pid"))
+}
+
+fn start(rig: &Rig, args: &[&str]) -> Child {
+    let mut command = rig.command(args);
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// Starts a command that stays, sends a signal once it runs, and waits for the end.
+fn interrupted(rig: &Rig, command: &str, signal: Signal) -> Ran {
+    let mut child = start(rig, &["-w", "web1", "--", command]);
+    let mut stdout = child.stdout.take().unwrap();
+    let mut said = read_until(&mut stdout, "ready\n");
+    send(&child, signal);
+    stdout.read_to_string(&mut said).unwrap();
+    let mut ran = rig.finish(child.wait_with_output().unwrap());
+    ran.stdout = said;
+    ran
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_stopped_and_does_not_survive() {
+    let rig = Rig::new();
+    let args = ["--timeout", "1.5", "-w", "web1", "--", &staying(&rig)];
+    let stderr = "ok=0 timeout=1 in TIME\ntimeout: web1: command: not finished within 1.5s\n";
+    rig.check(&args, 3, "web1: ready\n", stderr);
+    wait_for("the end of the command", || !is_alive(&rig.path("pid")));
+}
+
+#[test]
+fn off_a_terminal_the_first_interrupt_stops_what_runs() {
+    let rig = Rig::new();
+    let ran = interrupted(&rig, &staying(&rig), Signal::INT);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (130, "web1: ready\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.starts_with("ok=0 cancelled=1 in TIME\n"),
+        "{}",
+        ran.stderr
+    );
+    wait_for("the end of the command", || !is_alive(&rig.path("pid")));
+}
+
+#[test]
+fn termination_stops_what_runs() {
+    let rig = Rig::new();
+    let ran = interrupted(&rig, &staying(&rig), Signal::TERM);
+    assert_eq!(ran.status, 143, "{}", ran.stderr);
+    wait_for("the end of the command", || !is_alive(&rig.path("pid")));
+}
+
+#[test]
+fn a_command_that_ignores_its_signal_is_killed() {
+    let rig = Rig::new();
+    let command = format!(
+        "trap '' TERM; echo $$ > {}; echo ready; while :; do sleep 1; done",
+        rig.text("pid")
+    );
+    let ran = interrupted(&rig, &command, Signal::INT);
+    assert!(!ran.stderr.contains("may still be running"), "{}", ran.stderr);
+    wait_for("the end of the command", || !is_alive(&rig.path("pid")));
+}
+
+#[test]
+fn a_forced_command_that_survives_is_listed() {
+    let rig = Rig::new();
+    let key = fs::read_to_string(rig.path("authorized_keys")).unwrap();
+    let script = format!(
+        "trap '' TERM; echo ready; while [ ! -e {} ]; do sleep 0.1; done",
+        rig.text("stop")
+    );
+    fs::write(rig.path("authorized_keys"), format!("command=\"{script}\" {key}")).unwrap();
+    let ran = interrupted(&rig, "whatever", Signal::INT);
+    fs::write(rig.path("stop"), "").unwrap();
+    assert!(
+        ran.stderr.starts_with("mux: may still be running on web1\n"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(ran.status, 130);
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_run_quietly() {
+    let rig = Rig::new();
+    let mut child = start(&rig, &["-w", "web1", "--", "yes"]);
+    let mut stdout = child.stdout.take().unwrap();
+    read_until(&mut stdout, "web1: y\n");
+    drop(stdout);
+    let ran = rig.finish(child.wait_with_output().unwrap());
+    assert_eq!((ran.status, ran.stderr.as_str()), (141, ""));
+}
+
+#[test]
+fn a_status_can_be_asked_for_by_signal() {
+    let rig = Rig::new();
+    let mut child = start(&rig, &["-w", "web1", "--", &staying(&rig)]);
+    read_until(child.stdout.as_mut().unwrap(), "ready\n");
+    send(&child, Signal::USR1);
+    let said = read_until(child.stderr.as_mut().unwrap(), "\n");
+    assert!(said.starts_with("mux: command: web1 ("), "{said}");
+    send(&child, Signal::TERM);
+    assert_eq!(rig.finish(child.wait_with_output().unwrap()).status, 143);
+}
+
+#[test]
+fn the_line_that_kills_touches_nothing_unless_its_parent_is_a_server() {
+    use std::os::unix::process::CommandExt;
+    // As after a connection that is gone: the shell's parent has other children, and they are nobody's sessions.
+    let mut bystander = std::process::Command::new("sleep")
+        .arg("60")
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let status = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(mux_cli::hub::KILL_LINE)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert_eq!(bystander.try_wait().unwrap(), None);
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+}
