@@ -139,7 +139,7 @@ impl Outside {
             }
             Action::Remember(memory) => {
                 if let Some(known) = self.targets.get(&ticket.request) {
-                    self.state.learn_server(known.server.clone(), memory);
+                    self.state.learn_server(&known.server, &memory);
                 }
             }
             Action::RememberKey(key) => {
@@ -147,12 +147,12 @@ impl Outside {
                     (self.targets.get(&ticket.request), self.keyring.public(key))
                 {
                     self.state
-                        .learn_key(known.server.clone(), &known.user, public.fingerprint_sha256());
+                        .learn_key(&known.server, &known.user, public.fingerprint_sha256());
                 }
             }
             Action::ForgetKey(_) => {
                 if let Some(known) = self.targets.get(&ticket.request) {
-                    self.state.forget_key(known.server.clone(), &known.user);
+                    self.state.forget_key(&known.server, &known.user);
                 }
             }
         }
@@ -237,7 +237,7 @@ impl Outside {
         let prepared = Prepared {
             keys: offers.for_target(worked, &self.keyring),
             known_host_key_types: self.hosts.key_types(&known.profile, &known.host),
-            memory: self.state.server(&known.server).cloned(),
+            memory: self.state.server(&known.server),
             skipped: offers.skipped.clone(),
         };
         self.answer(ticket, Answer::Prepared(prepared));

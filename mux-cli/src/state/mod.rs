@@ -1,8 +1,8 @@
 //! What is remembered between runs: the habits of servers and the key that worked, in one file of the user's state
 //! directory. Decides the file's form and survives any damage to it; losing it costs a round trip and nothing else.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
+mod sorted;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -10,14 +10,13 @@ use std::path::{Path, PathBuf};
 
 use mux_ssh::transport::ServerMemory;
 
+use self::sorted::Changes;
+
 /// The first line; another one means another version, whose content is not looked at.
-const HEADER: &str = "mux host memory 1";
+const HEADER: &str = "mux host memory 2\n";
 
 /// More is not read: a hundred thousand hosts fit, and a file that grew beyond is damaged.
-const MAX_FILE: u64 = 16 * 1024 * 1024;
-
-/// More is not kept of each kind; what was written last stays.
-const MAX_ENTRIES: usize = 100_000;
+const MAX_FILE: u64 = 32 * 1024 * 1024;
 
 /// How often, and with what pause, the lock is tried for.
 const LOCK_TRIES: u32 = 20;
@@ -32,21 +31,13 @@ pub struct Server {
     pub port: u16,
 }
 
-/// Everything remembered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    servers: HashMap<Server, ServerMemory>,
-    /// The fingerprint of the key that worked, by server and user.
-    keys: HashMap<(Server, String), String>,
-}
-
 /// The file, what was in it and what this run has learned.
 #[derive(Debug, Default)]
 pub struct State {
     file: Option<PathBuf>,
-    known: Memory,
-    learned: Memory,
-    forgotten: Vec<(Server, String)>,
+    /// The lines of the file: `server`, address, port and habits, or `key`, address, port, user and fingerprint.
+    known: String,
+    learned: Changes,
 }
 
 impl State {
@@ -58,51 +49,37 @@ impl State {
         Self {
             file,
             known,
-            learned: Memory::default(),
-            forgotten: Vec::new(),
+            learned: Changes::new(),
         }
     }
 
     /// The habits of a server.
     #[must_use]
-    pub fn server(&self, server: &Server) -> Option<&ServerMemory> {
-        self.learned
-            .servers
-            .get(server)
-            .or_else(|| self.known.servers.get(server))
+    pub fn server(&self, server: &Server) -> Option<ServerMemory> {
+        habits(self.line(&server_name(server))?)
     }
 
     /// The fingerprint of the key that worked there last.
     #[must_use]
     pub fn key(&self, server: &Server, user: &str) -> Option<&str> {
-        let name = (server.clone(), user.to_owned());
-        self.learned
-            .keys
-            .get(&name)
-            .or_else(|| self.known.keys.get(&name))
-            .map(String::as_str)
+        self.line(&key_name(server, user))
     }
 
     /// Remembers the habits of a server.
-    pub fn learn_server(&mut self, server: Server, memory: ServerMemory) {
-        if self.server(&server) != Some(&memory) {
-            self.learned.servers.insert(server, memory);
-        }
+    pub fn learn_server(&mut self, server: &Server, memory: &ServerMemory) {
+        self.learn(server_name(server), habits_line(memory));
     }
 
     /// Remembers which key worked.
-    pub fn learn_key(&mut self, server: Server, user: &str, fingerprint: String) {
-        if self.key(&server, user) != Some(&fingerprint) {
-            self.learned.keys.insert((server, user.to_owned()), fingerprint);
-        }
+    pub fn learn_key(&mut self, server: &Server, user: &str, fingerprint: String) {
+        self.learn(key_name(server, user), fingerprint);
     }
 
     /// Forgets which key worked: it does no longer.
-    pub fn forget_key(&mut self, server: Server, user: &str) {
-        let name = (server, user.to_owned());
-        self.learned.keys.remove(&name);
-        if self.known.keys.remove(&name).is_some() {
-            self.forgotten.push(name);
+    pub fn forget_key(&mut self, server: &Server, user: &str) {
+        let name = key_name(server, user);
+        if self.line(&name).is_some() {
+            self.learned.insert(name, None);
         }
     }
 
@@ -112,7 +89,7 @@ impl State {
     /// The directory or the file can't be written.
     pub fn save(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        if self.learned == Memory::default() && self.forgotten.is_empty() {
+        if self.learned.is_empty() {
             return Ok(());
         }
         let directory = file.parent().unwrap_or(Path::new("/"));
@@ -122,132 +99,92 @@ impl State {
             .create(directory)?;
         let lock = private(&directory.join("hosts.lock"), false)?;
         wait_for(&lock)?;
-        let mut all = read(file);
-        for name in &self.forgotten {
-            all.keys.remove(name);
-        }
-        all.servers.extend(self.learned.servers.clone());
-        all.keys.extend(self.learned.keys.clone());
+        let merged = sorted::merge(&read(file), &self.learned);
         let draft = directory.join("hosts.new");
-        private(&draft, true)?.write_all(self.render(&all).as_bytes())?;
+        let mut new = private(&draft, true)?;
+        new.write_all(HEADER.as_bytes())?;
+        new.write_all(merged.as_bytes())?;
         fs::rename(draft, file)
     }
 
-    /// What is new stands last and is kept; of the rest what fits.
-    fn render(&self, all: &Memory) -> String {
-        let mut text = format!("{HEADER}\n");
-        let mut servers: Vec<_> = all.servers.iter().collect();
-        servers.sort_by_key(|(server, _)| self.learned.servers.contains_key(server));
-        for (server, memory) in servers.iter().rev().take(MAX_ENTRIES).rev() {
-            text.push_str(&server_line(server, memory));
+    fn line(&self, name: &str) -> Option<&str> {
+        match self.learned.get(name) {
+            Some(learned) => learned.as_deref(),
+            None => sorted::find(&self.known, name),
         }
-        let mut keys: Vec<_> = all.keys.iter().collect();
-        keys.sort_by_key(|(name, _)| self.learned.keys.contains_key(name));
-        for ((server, user), fingerprint) in keys.iter().rev().take(MAX_ENTRIES).rev() {
-            text.push_str(&line(&[
-                "key",
-                &server.address,
-                &server.port.to_string(),
-                user,
-                fingerprint,
-            ]));
+    }
+
+    /// A field with a tab or a newline in it is not worth an escape syntax: such a line is not kept.
+    fn learn(&mut self, name: String, rest: String) {
+        let is_field = |text: &str| !text.chars().any(|c| c.is_control() && c != '\t');
+        let tabs = |text: &str| text.bytes().filter(|byte| *byte == b'\t').count();
+        let shape = if name.starts_with("server") {
+            (3, 5)
+        } else {
+            (4, 0)
+        };
+        let whole = is_field(&name) && is_field(&rest) && (tabs(&name), tabs(&rest)) == shape;
+        if whole && self.line(&name) != Some(&rest) {
+            self.learned.insert(name, Some(rest));
         }
-        text
     }
 }
 
-fn server_line(server: &Server, memory: &ServerMemory) -> String {
-    line(&[
-        "server",
-        &server.address,
-        &server.port.to_string(),
-        &memory.ident,
+fn server_name(server: &Server) -> String {
+    format!("server\t{}\t{}\t", server.address, server.port)
+}
+
+fn key_name(server: &Server, user: &str) -> String {
+    format!("key\t{}\t{}\t{user}\t", server.address, server.port)
+}
+
+fn habits_line(memory: &ServerMemory) -> String {
+    [
+        memory.ident.as_str(),
         &memory.first_kex,
         &memory.first_host_key,
         if memory.post_quantum { "pq" } else { "-" },
         if memory.one_session { "one" } else { "-" },
         if memory.none_first { "none" } else { "-" },
-    ])
+    ]
+    .join("\t")
 }
 
-/// One line, or none: a field with a tab or a newline in it is not worth an escape syntax.
-fn line(fields: &[&str]) -> String {
-    let mut line = String::new();
-    if fields.iter().any(|field| field.chars().any(char::is_control)) {
-        return line;
-    }
-    for (index, field) in fields.iter().enumerate() {
-        let gap = if index == 0 { "" } else { "\t" };
-        write!(line, "{gap}{field}").expect("writing to a string");
-    }
-    line.push('\n');
-    line
+fn habits(line: &str) -> Option<ServerMemory> {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let [
+        ident,
+        first_kex,
+        first_host_key,
+        post_quantum,
+        one_session,
+        none_first,
+    ] = fields.as_slice()
+    else {
+        return None;
+    };
+    Some(ServerMemory {
+        ident: (*ident).to_owned(),
+        first_kex: (*first_kex).to_owned(),
+        first_host_key: (*first_host_key).to_owned(),
+        post_quantum: *post_quantum == "pq",
+        one_session: *one_session == "one",
+        none_first: *none_first == "none",
+    })
 }
 
-fn read(file: &Path) -> Memory {
+/// The lines behind the header.
+fn read(file: &Path) -> String {
     let mut text = String::new();
     let result = File::open(file).and_then(|file| file.take(MAX_FILE).read_to_string(&mut text));
     match result {
-        Ok(_) => parse(&text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Memory::default(),
+        Ok(_) => text.strip_prefix(HEADER).unwrap_or_default().to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => {
             log::info!("{}: {error}; starting without memory", file.display());
-            Memory::default()
+            String::new()
         }
     }
-}
-
-fn parse(text: &str) -> Memory {
-    let mut memory = Memory::default();
-    let Some(lines) = text.strip_prefix(HEADER).and_then(|rest| rest.strip_prefix('\n')) else {
-        return memory;
-    };
-    for line in lines.lines() {
-        let fields: Vec<&str> = line.split('\t').collect();
-        match fields.as_slice() {
-            [
-                "server",
-                address,
-                port,
-                ident,
-                first_kex,
-                first_host_key,
-                post_quantum,
-                one_session,
-                none_first,
-            ] => {
-                let Some(server) = server(address, port) else {
-                    continue;
-                };
-                let habits = ServerMemory {
-                    ident: (*ident).to_owned(),
-                    first_kex: (*first_kex).to_owned(),
-                    first_host_key: (*first_host_key).to_owned(),
-                    post_quantum: *post_quantum == "pq",
-                    one_session: *one_session == "one",
-                    none_first: *none_first == "none",
-                };
-                memory.servers.insert(server, habits);
-            }
-            ["key", address, port, user, fingerprint] => {
-                let Some(server) = server(address, port) else {
-                    continue;
-                };
-                memory
-                    .keys
-                    .insert((server, (*user).to_owned()), (*fingerprint).to_owned());
-            }
-            _ => {}
-        }
-    }
-    memory
-}
-
-fn server(address: &str, port: &str) -> Option<Server> {
-    Some(Server {
-        address: address.to_owned(),
-        port: port.parse().ok()?,
-    })
 }
 
 /// Another run holds the lock for a millisecond. One that holds it longer is stuck, and memory is not worth a wait.
@@ -306,11 +243,11 @@ mod tests {
     fn what_one_run_learned_the_next_one_knows() {
         let home = home();
         let mut first = State::load(Some(home.path().to_owned()));
-        first.learn_server(server(), habits());
-        first.learn_key(server(), "root", "SHA256:abc".to_owned());
+        first.learn_server(&server(), &habits());
+        first.learn_key(&server(), "root", "SHA256:abc".to_owned());
         first.save().unwrap();
         let second = State::load(Some(home.path().to_owned()));
-        assert_eq!(second.server(&server()), Some(&habits()));
+        assert_eq!(second.server(&server()), Some(habits()));
         assert_eq!(second.key(&server(), "root"), Some("SHA256:abc"));
         assert_eq!(second.key(&server(), "other"), None);
         let mode = fs::metadata(home.path().join("mux/hosts"))
@@ -324,10 +261,10 @@ mod tests {
     fn a_key_that_stopped_working_is_forgotten() {
         let home = home();
         let mut first = State::load(Some(home.path().to_owned()));
-        first.learn_key(server(), "root", "SHA256:abc".to_owned());
+        first.learn_key(&server(), "root", "SHA256:abc".to_owned());
         first.save().unwrap();
         let mut second = State::load(Some(home.path().to_owned()));
-        second.forget_key(server(), "root");
+        second.forget_key(&server(), "root");
         assert_eq!(second.key(&server(), "root"), None);
         second.save().unwrap();
         assert_eq!(
@@ -341,13 +278,13 @@ mod tests {
         let home = home();
         let mut one = State::load(Some(home.path().to_owned()));
         let mut two = State::load(Some(home.path().to_owned()));
-        one.learn_server(server(), habits());
+        one.learn_server(&server(), &habits());
         one.save().unwrap();
         let other = Server {
             address: "db1".to_owned(),
             port: 22,
         };
-        two.learn_server(other.clone(), habits());
+        two.learn_server(&other, &habits());
         two.save().unwrap();
         let after = State::load(Some(home.path().to_owned()));
         assert!(after.server(&server()).is_some() && after.server(&other).is_some());
@@ -361,11 +298,12 @@ mod tests {
         for damage in [
             &b""[..],
             b"\0\xff\xfe",
-            b"mux host memory 2\nserver\ta\t22",
-            b"mux host memory 1\nserver\t\n\tx",
+            b"mux host memory 1\nserver\tweb01.example\t22\tSSH-2.0-a\tb\tc\t-\t-\t-\n",
+            b"mux host memory 2\nserver\tweb01.example\t22\tSSH-2.0-a\tb",
+            b"mux host memory 2\nserver\t\n\tx",
         ] {
             fs::write(&file, damage).unwrap();
-            assert_eq!(State::load(Some(home.path().to_owned())).known, Memory::default());
+            assert_eq!(State::load(Some(home.path().to_owned())).server(&server()), None);
         }
     }
 
@@ -374,13 +312,15 @@ mod tests {
         let home = home();
         let mut state = State::load(Some(home.path().to_owned()));
         state.learn_server(
-            server(),
-            ServerMemory {
+            &server(),
+            &ServerMemory {
                 ident: "a\nkey\tx".to_owned(),
                 ..habits()
             },
         );
         state.save().unwrap();
-        assert_eq!(State::load(Some(home.path().to_owned())).known, Memory::default());
+        state.learn_key(&server(), "us\ter", "SHA256:abc".to_owned());
+        state.save().unwrap();
+        assert_eq!(State::load(Some(home.path().to_owned())).known, "");
     }
 }
