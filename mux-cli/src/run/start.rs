@@ -162,7 +162,7 @@ fn run(
         ..Facts::of_environment()
     };
     listen(&mut driver, on_terminal)?;
-    let options = Options::new(&plan.output, plan.verbose, &facts, directory());
+    let options = Options::new(&plan.output, plan.verbose, &facts, directory()?);
     let output = Output::new(now, options, targets.clone());
     let (reports, mailbox) = driver.mailbox();
     let writer = Writer::start(streams, ToLoop(reports))?;
@@ -232,10 +232,11 @@ fn listen(driver: &mut Driver<Wire>, on_terminal: bool) -> io::Result<()> {
     driver.signals(&signals).map(drop)
 }
 
-/// Where output goes that is too large for a line of JSON; made only when there is some.
-fn directory() -> std::path::PathBuf {
-    let time = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    std::env::temp_dir().join(format!("mux-{}-{:x}", std::process::id(), time.as_nanos()))
+/// Where output goes that is too large for a line of JSON; made only when there is some. Its name can't be guessed,
+/// so that nobody takes it first.
+fn directory() -> io::Result<std::path::PathBuf> {
+    let mut random = [0; 8];
+    aws_lc_rs::rand::fill(&mut random).map_err(|_| io::Error::other("no randomness"))?;
+    let name = format!("mux-{:016x}", u64::from_ne_bytes(random));
+    Ok(std::env::temp_dir().join(name))
 }
