@@ -150,7 +150,7 @@ fn run(
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> io::Result<u8> {
-    let descriptors = limits::raise_descriptors(plan, targets.len());
+    let descriptors = limits::descriptors(plan, targets.len());
     let mut driver = Driver::<Wire>::new()?;
     let now = driver.turn(Some(std::time::Duration::ZERO))?;
     let streams = Streams::of_process()?;
@@ -173,8 +173,9 @@ fn run(
     };
     let hosts = Hosts::new(default_known_hosts.to_owned());
     let outside = Outside::new(hosts, state, Pool::new(results), done);
-    let net = Net::new(driver, Locals::new(descriptors));
-    let hub = Hub::new(plan.fanout, ready.len());
+    let net = Net::new(driver, Locals::new(descriptors.before));
+    let mut hub = Hub::new(plan.fanout, ready.len());
+    hub.limit_at_once(descriptors.at_once);
     let mut engine = Engine::new(
         net,
         hub,
