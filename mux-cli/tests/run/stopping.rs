@@ -91,12 +91,13 @@ fn a_forced_command_that_survives_is_listed() {
     let rig = Rig::new();
     let key = fs::read_to_string(rig.path("authorized_keys")).unwrap();
     let script = format!(
-        "trap '' TERM; echo ready; while [ ! -e {} ]; do sleep 0.1; done",
-        rig.text("stop")
+        "trap '' TERM; echo ready; while [ -e {} ]; do sleep 0.1; done",
+        rig.text("stay")
     );
+    // It stays until the file is gone, which it is at the latest with the directory.
+    fs::write(rig.path("stay"), "").unwrap();
     fs::write(rig.path("authorized_keys"), format!("command=\"{script}\" {key}")).unwrap();
     let ran = interrupted(&rig, "whatever", Signal::INT);
-    fs::write(rig.path("stop"), "").unwrap();
     assert!(
         ran.stderr.starts_with("mux: may still be running on web1\n"),
         "{}",
