@@ -136,6 +136,7 @@ impl Outside {
                 for waiting in self.locked.values_mut() {
                     waiting.retain(|waiting| waiting.ticket != ticket);
                 }
+                self.collect(now, net);
             }
             Action::Remember(memory) => {
                 if let Some(known) = self.targets.get(&ticket.request) {
