@@ -5,10 +5,11 @@ use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mux_ssh::client::{ChannelId, Exec, Stdin};
+use mux_proto::Protocol;
+use mux_ssh::client::{ChannelId, Event, Exec, Stdin};
 
 use super::job::{Context, Job, Phase};
-use super::{Links, Reason, links};
+use super::{Links, Reason, Stage, links};
 
 /// How long a command has to end after `signal` TERM: OpenSSH ignores the request for root and forced commands, and
 /// never says so.
@@ -90,6 +91,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
         let (reason, step) = (killing.reason, killing.step);
         match step {
+            Step::Asked if self.stage == Stage::Auth => {
+                // A login that is not answered: whether the command went along with it, the client knows.
+                let may_have_run = self.abandon(cx);
+                self.finish_killed(cx, reason, !may_have_run);
+            }
             Step::Asked => {
                 let channel = self.force(cx);
                 self.killing = Some(Killing {
@@ -100,6 +106,29 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             Step::Forced(_) => self.finish_killed(cx, reason, false),
         }
+    }
+
+    /// Drops the connection; returns whether the server may run the command all the same.
+    fn abandon<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>) -> bool {
+        let Phase::Session(session) = &self.phase else {
+            return false;
+        };
+        let Some(client) = cx.links.client(session.key) else {
+            return true;
+        };
+        client.connection_lost();
+        let mut may_have_run = false;
+        while let Some(said) = client.poll_event() {
+            if let Event::ChannelFailed {
+                may_have_run: may, ..
+            } = said
+            {
+                may_have_run |= may;
+            }
+        }
+        cx.shared.by_link.remove(&session.key);
+        cx.links.abort(session.key);
+        may_have_run
     }
 
     fn force<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) -> Option<ChannelId> {

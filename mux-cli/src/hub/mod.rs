@@ -76,6 +76,11 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         }
     }
 
+    /// Has at most this many requests under way, those that have fallen silent included: each takes descriptors.
+    pub fn limit_at_once(&mut self, most: usize) {
+        self.shared.fanout.limit_at_once(most);
+    }
+
     /// Queues a request; it starts as soon as there is room.
     pub fn submit<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, request: Request) {
         self.queue.push_back(request);

@@ -23,6 +23,7 @@ const JITTER: Duration = Duration::from_millis(8);
 #[derive(Debug)]
 pub(super) struct Fanout {
     limit: usize,
+    most: usize,
     active: usize,
     silent: usize,
 }
@@ -31,13 +32,19 @@ impl Fanout {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit: limit.max(1),
+            most: usize::MAX,
             active: 0,
             silent: 0,
         }
     }
 
+    /// Silent ones included: as many as there are descriptors for.
+    pub(super) fn limit_at_once(&mut self, most: usize) {
+        self.most = most.max(1);
+    }
+
     pub(super) fn has_room(&self) -> bool {
-        self.active - self.silent.min(MAX_SILENT) < self.limit
+        self.active < self.most && self.active - self.silent.min(MAX_SILENT) < self.limit
     }
 
     pub(super) fn enter(&mut self) {
@@ -171,6 +178,18 @@ mod tests {
         assert!(!fanout.has_room());
         fanout.leave(true);
         assert!(!fanout.has_room());
+    }
+
+    #[test]
+    fn silent_hosts_make_no_room_where_nothing_is_left_for_them() {
+        let mut fanout = Fanout::new(8);
+        fanout.limit_at_once(2);
+        fanout.enter();
+        fanout.enter();
+        fanout.fall_silent();
+        assert!(!fanout.has_room());
+        fanout.leave(true);
+        assert!(fanout.has_room());
     }
 
     #[test]

@@ -11,7 +11,9 @@ use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId
 use mux_ssh::{Client, Error};
 
 use super::job::{Context, Job, Phase, Session};
-use super::{Action, Event, Failure, Judgement, Level, Links, Reason, Stage, Status, StreamKind, outcome};
+use super::{
+    Action, Event, Failure, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome,
+};
 
 impl<K: Copy + Eq + Hash> Job<K> {
     /// The client on `key` says something.
@@ -32,23 +34,13 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 algorithm,
                 data,
                 binding,
-            } => {
-                let Some(offer) = self.prepared.keys.get(identity) else {
-                    return self.signed(cx, id, Err("no such key".to_owned()));
-                };
-                self.signing = Some(offer.label.clone());
-                let key = offer.key;
-                self.ask(
-                    cx,
-                    Action::Sign {
-                        question: id,
-                        key,
-                        algorithm,
-                        data,
-                        binding,
-                    },
-                );
-            }
+            } => self.wants_signature(cx, identity, |key| Action::Sign {
+                question: id,
+                key,
+                algorithm,
+                data,
+                binding,
+            }),
             Said::KeyRefused { identity } => self.key_refused(cx, identity),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
@@ -62,22 +54,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.ended.rc = Some(i32::from_ne_bytes(status.to_ne_bytes()));
             }
             Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => {
-                self.ended.signal = Some(signal)
+                self.ended.signal = Some(signal.chars().filter(char::is_ascii_graphic).collect());
             }
-            Said::EnvRefused { name, .. } => {
-                let text = format!(
-                    "the server does not accept the variable {}",
-                    String::from_utf8_lossy(&name)
-                );
-                self.notice(cx, Level::Warning, text);
-            }
+            Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
             Said::ChannelFailed {
                 channel,
                 reason,
                 may_have_run,
-            } => {
-                self.channel_failed(cx, channel, reason, may_have_run);
-            }
+            } => self.channel_failed(cx, channel, reason, may_have_run),
             Said::ChannelClosed { channel } if self.is_command(channel) => self.command_over(cx),
             Said::ChannelClosed { .. } => self.killer_over(),
             Said::Disconnected { description, .. } => self.farewell = Some(one_line(&description)),
@@ -85,6 +69,29 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
+    }
+
+    /// A key is to sign. The client asks only for keys that it was given.
+    fn wants_signature<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        identity: usize,
+        action: impl FnOnce(KeyId) -> Action,
+    ) {
+        if let Some(offer) = self.prepared.keys.get(identity) {
+            self.signing = Some(offer.label.clone());
+            let action = action(offer.key);
+            self.ask(cx, action);
+        }
+    }
+
+    fn env_refused<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, name: &[u8]) {
+        let name = one_line(&String::from_utf8_lossy(name));
+        self.notice(
+            cx,
+            Level::Warning,
+            format!("the server does not accept the variable {name}"),
+        );
     }
 
     fn is_command(&self, channel: ChannelId) -> bool {

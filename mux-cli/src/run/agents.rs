@@ -147,9 +147,9 @@ impl Agents {
                     self.list(&socket, Ok(identities));
                 }
             }
-            AgentEvent::Signature(signature) => self.signed(key, Ok(signature)),
+            AgentEvent::Signature(signature) => self.signed(net, key, Ok(signature)),
             AgentEvent::Refused(AgentRequest::Sign(_)) => {
-                self.signed(key, Err("the agent refused to sign".to_owned()))
+                self.signed(net, key, Err("the agent refused to sign".to_owned()))
             }
             AgentEvent::Refused(AgentRequest::Identities) => {
                 net.drop_agent(key);
@@ -191,13 +191,14 @@ impl Agents {
         }
     }
 
-    fn signed(&mut self, key: Key, signature: Result<Bytes, String>) {
+    fn signed(&mut self, net: &mut Net, key: Key, signature: Result<Bytes, String>) {
         if let Some(Use::Signing { ticket, question, .. }) = self.links.get_mut(&key)
             && let Some(question) = question.take()
         {
             self.answers
                 .push((*ticket, Answer::Signed { question, signature }));
         }
+        self.fill(net);
     }
 
     /// Gives waiting signatures a socket, as long as there may be more.
@@ -207,11 +208,31 @@ impl Agents {
             let known = self.by_ticket.get(&wanted.ticket).copied();
             match known {
                 Some(key) => self.ask(net, key, &wanted),
-                None if self.by_ticket.len() < MAX_SOCKETS => self.open(net, wanted),
+                None if self.by_ticket.len() < MAX_SOCKETS || self.close_idle(net) => self.open(net, wanted),
                 None => passed.push_back(wanted),
             }
         }
         self.queue = passed;
+    }
+
+    /// Takes the socket of a connection that has its signature and may need another one, or never: a server that stalls
+    /// in authentication must not keep others from signing.
+    fn close_idle(&mut self, net: &mut Net) -> bool {
+        let idle = self.links.iter().find_map(|(key, purpose)| match purpose {
+            Use::Signing {
+                ticket,
+                question: None,
+                ..
+            } => Some((*key, *ticket)),
+            Use::Signing { .. } | Use::Listing(_) => None,
+        });
+        let Some((key, ticket)) = idle else {
+            return false;
+        };
+        self.links.remove(&key);
+        self.by_ticket.remove(&ticket);
+        net.drop_agent(key);
+        true
     }
 
     /// One socket for each connection: binding a session binds the whole socket.

@@ -9,36 +9,52 @@ use crate::plan::{Plan, Transport};
 /// Standard streams, epoll, signals, files, agent sockets, and room for what libraries open.
 const OTHERS: u64 = 128;
 
-/// Raises the soft limit on descriptors if this run needs more. Returns the limit as it was, for children.
-pub(super) fn raise_descriptors(plan: &Plan, targets: usize) -> Option<u64> {
-    let at_once = targets.min(plan.fanout.saturating_add(MAX_AT_ONCE_ABOVE_FANOUT));
+/// What a run may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Descriptors {
+    /// Requests at once.
+    pub(super) at_once: usize,
+    /// The soft limit as it was, if it has been raised: children get it back.
+    pub(super) before: Option<u64>,
+}
+
+/// Raises the soft limit on descriptors if this run needs more.
+pub(super) fn descriptors(plan: &Plan, targets: usize) -> Descriptors {
+    let wanted = targets.min(plan.fanout.saturating_add(MAX_AT_ONCE_ABOVE_FANOUT));
     let each = match plan.connection.transport {
         Transport::Ssh => 1,
         // Two pipes and a handle on the process.
         Transport::Local => 3,
     };
-    let needed = u64::try_from(at_once)
+    let needed = u64::try_from(wanted)
         .unwrap_or(u64::MAX)
         .saturating_mul(each)
         .saturating_add(OTHERS);
     let limit = getrlimit(Resource::Nofile);
-    let soft = limit.current?;
-    if soft >= needed {
-        return None;
-    }
+    let Some(soft) = limit.current.filter(|soft| *soft < needed) else {
+        return Descriptors {
+            at_once: wanted,
+            before: None,
+        };
+    };
     let raised = limit.maximum.map_or(needed, |hard| hard.min(needed));
-    match setrlimit(
+    let (now, before) = match setrlimit(
         Resource::Nofile,
         Rlimit {
             current: Some(raised),
             maximum: limit.maximum,
         },
     ) {
-        Ok(()) => Some(soft),
+        Ok(()) => (raised, Some(soft)),
         Err(error) => {
             log::warn!("could not raise the limit on descriptors from {soft} to {raised}: {error}");
-            None
+            (soft, None)
         }
+    };
+    let at_once = usize::try_from(now.saturating_sub(OTHERS) / each).unwrap_or(usize::MAX);
+    Descriptors {
+        at_once: at_once.max(1),
+        before,
     }
 }
 

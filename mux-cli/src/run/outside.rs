@@ -136,6 +136,7 @@ impl Outside {
                 for waiting in self.locked.values_mut() {
                     waiting.retain(|waiting| waiting.ticket != ticket);
                 }
+                self.collect(now, net);
             }
             Action::Remember(memory) => {
                 if let Some(known) = self.targets.get(&ticket.request) {
@@ -384,6 +385,10 @@ impl Outside {
         while self.asking.is_none()
             && let Some((key, file)) = self.to_ask.pop_front()
         {
+            if !self.keyring.is_locked(key) {
+                // Queued while it was being asked for.
+                continue;
+            }
             let label = self.keyring.label(key);
             let started = Terminal::open().and_then(|terminal| {
                 let theirs = terminal.try_clone()?;

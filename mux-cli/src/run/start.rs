@@ -150,7 +150,7 @@ fn run(
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> io::Result<u8> {
-    let descriptors = limits::raise_descriptors(plan, targets.len());
+    let descriptors = limits::descriptors(plan, targets.len());
     let mut driver = Driver::<Wire>::new()?;
     let now = driver.turn(Some(std::time::Duration::ZERO))?;
     let streams = Streams::of_process()?;
@@ -162,7 +162,7 @@ fn run(
         ..Facts::of_environment()
     };
     listen(&mut driver, on_terminal)?;
-    let options = Options::new(&plan.output, plan.verbose, &facts, directory());
+    let options = Options::new(&plan.output, plan.verbose, &facts, directory()?);
     let output = Output::new(now, options, targets.clone());
     let (reports, mailbox) = driver.mailbox();
     let writer = Writer::start(streams, ToLoop(reports))?;
@@ -173,8 +173,9 @@ fn run(
     };
     let hosts = Hosts::new(default_known_hosts.to_owned());
     let outside = Outside::new(hosts, state, Pool::new(results), done);
-    let net = Net::new(driver, Locals::new(descriptors));
-    let hub = Hub::new(plan.fanout, ready.len());
+    let net = Net::new(driver, Locals::new(descriptors.before));
+    let mut hub = Hub::new(plan.fanout, ready.len());
+    hub.limit_at_once(descriptors.at_once);
     let mut engine = Engine::new(
         net,
         hub,
@@ -232,10 +233,11 @@ fn listen(driver: &mut Driver<Wire>, on_terminal: bool) -> io::Result<()> {
     driver.signals(&signals).map(drop)
 }
 
-/// Where output goes that is too large for a line of JSON; made only when there is some.
-fn directory() -> std::path::PathBuf {
-    let time = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    std::env::temp_dir().join(format!("mux-{}-{:x}", std::process::id(), time.as_nanos()))
+/// Where output goes that is too large for a line of JSON; made only when there is some. Its name can't be guessed,
+/// so that nobody takes it first.
+fn directory() -> io::Result<std::path::PathBuf> {
+    let mut random = [0; 8];
+    aws_lc_rs::rand::fill(&mut random).map_err(|_| io::Error::other("no randomness"))?;
+    let name = format!("mux-{:016x}", u64::from_ne_bytes(random));
+    Ok(std::env::temp_dir().join(name))
 }

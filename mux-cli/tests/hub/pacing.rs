@@ -1,10 +1,12 @@
 //! Who may start when.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mux_cli::hub::{Stage, Status};
+use mux_ssh::server::{Act, Moment, Plan, Point};
 
-use crate::sim::{Behaviour, RTT, Sim, address, good};
+use crate::sim::{Behaviour, Commands, RTT, Sim, address, good, server};
 
 #[test]
 fn a_command_runs_and_its_outcome_says_how_long_each_stage_took() {
@@ -137,4 +139,71 @@ fn an_unknown_name_fails_in_dns() {
         "could not resolve nosuch: Name or service not known"
     );
     assert_eq!(outcome.attempts, 0);
+}
+
+/// A hundred hosts: ten each of five kinds of trouble, spread among fifty good ones. When the last good one ended.
+fn troubled(fanout: usize, trouble: bool) -> (Duration, Sim) {
+    let mut sim = Sim::new(fanout, 100);
+    let config = Arc::new(server());
+    let serving = |plan, commands| Behaviour::Serving(Arc::clone(&config), plan, commands);
+    for id in 1..=100 {
+        let behaviour = match id % 10 {
+            _ if !trouble && id % 10 < 5 => continue,
+            0 => Behaviour::Refusing,
+            1 => Behaviour::Dropping,
+            2 => Behaviour::Mute,
+            3 => {
+                let stall = Plan::new().with(Point::Before(Moment::AuthSuccess, 1), Act::Stall);
+                serving(stall, Commands::Echo(0))
+            }
+            4 => serving(Plan::new(), Commands::Breaks),
+            _ => serving(Plan::new(), Commands::Echo(0)),
+        };
+        sim.host(id, behaviour);
+    }
+    sim.run();
+    let good = (1..=100).filter(|id| id % 10 >= 5);
+    let last = good.map(|id| {
+        let (at, outcome) = sim.finished(id);
+        assert_eq!(outcome.status, Status::Ok);
+        at
+    });
+    (last.max().unwrap(), sim)
+}
+
+#[test]
+fn every_kind_of_trouble_is_named_and_costs_the_good_hosts_nothing() {
+    let (alone, _) = troubled(100, false);
+    let (among, sim) = troubled(100, true);
+    assert_eq!(among, alone);
+    let stages = [
+        (0, Status::Unreachable, Stage::Tcp),
+        (1, Status::Unreachable, Stage::Tcp),
+        (2, Status::Unreachable, Stage::Banner),
+        (3, Status::Auth, Stage::Auth),
+        (4, Status::Unknown, Stage::Command),
+    ];
+    for (digit, status, stage) in stages {
+        for id in (1..=100).filter(|id| id % 10 == digit) {
+            let outcome = sim.outcome(id);
+            assert_eq!(
+                (outcome.status, outcome.error.as_ref().unwrap().stage),
+                (status, stage),
+                "host {id}"
+            );
+        }
+    }
+    let end = sim.log.last().unwrap().0;
+    assert!(
+        end > Duration::from_secs(60) && end < Duration::from_secs(61),
+        "the login timeout is the longest: {end:?}"
+    );
+}
+
+#[test]
+fn under_a_small_fanout_silent_hosts_hold_nobody_up_for_long() {
+    let (last, sim) = troubled(8, true);
+    // Thirty silent hosts in eight places, each for a second.
+    assert!(last < Duration::from_secs(5), "{last:?}");
+    assert!(sim.log.last().unwrap().0 < Duration::from_secs(66));
 }

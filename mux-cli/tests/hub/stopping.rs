@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mux_cli::hub::{Reason, RequestId, Status};
-use mux_ssh::server::Plan;
+use mux_ssh::server::{Act, Moment, Plan, Point};
 
 use crate::sim::{Behaviour, Commands, Sim, server};
 
@@ -102,4 +102,30 @@ fn one_request_can_be_stopped_alone() {
     sim.run_for(Duration::from_secs(5));
     assert_eq!(sim.outcome(2).status, Status::Cancelled);
     assert_eq!(sim.hub.running().len(), 2);
+}
+
+#[test]
+fn a_login_that_stalls_is_stopped_after_a_second_and_the_command_that_went_along_is_listed() {
+    let mut sim = Sim::new(1, 1);
+    let stall = Plan::new().with(Point::Before(Moment::AuthSuccess, 1), Act::Stall);
+    let mut config = server();
+    // With this one the command leaves with the login.
+    config.ident = "SSH-2.0-OpenSSH_9.2p1".to_owned();
+    sim.host(
+        1,
+        Behaviour::Serving(Arc::new(config), stall.clone(), Commands::Forever),
+    );
+    // With an unknown one it does not.
+    let mut other = Sim::new(1, 1);
+    let mut config = server();
+    config.ident = "SSH-2.0-unheard_of".to_owned();
+    other.host(1, Behaviour::Serving(Arc::new(config), stall, Commands::Forever));
+    for (sim, left) in [(&mut sim, &[RequestId(1)][..]), (&mut other, &[])] {
+        sim.run_for(Duration::from_secs(5));
+        sim.hub.cancel_all(sim.now, &mut sim.net, Reason::Interrupted);
+        sim.run();
+        assert_eq!(sim.outcome(1).status, Status::Cancelled);
+        assert_eq!(sim.finished(1).0, Duration::from_secs(6));
+        assert_eq!(sim.hub.left_running(), left);
+    }
 }

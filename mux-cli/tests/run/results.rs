@@ -166,3 +166,20 @@ fn local_transport_runs_here_under_the_same_names() {
 fn the_targets_can_be_listed_without_connecting() {
     Rig::new().check(&["-w", "web[1-3]!web2", "--list-hosts"], 0, "web1\nweb3\n", "");
 }
+
+#[test]
+fn a_process_that_may_open_few_files_runs_fewer_hosts_at_once() {
+    let rig = Rig::new();
+    let inner = rig.command(&["-b", "-w", "web[1-5]", "--", "echo hello"]);
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", "ulimit -n 40; exec \"$@\"", "sh"])
+        .arg(inner.get_program())
+        .args(inner.get_args());
+    let ran = rig.finish(shell.env("XDG_STATE_HOME", rig.path("state")).output().unwrap());
+    let stdout = "---------------\nweb[1-5] (5)\n---------------\nhello\n";
+    assert_eq!(
+        (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, stdout, "")
+    );
+}
