@@ -27,28 +27,25 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::Stage(login) => self.login_stage(cx, login),
             Said::HostKey { id, key } => self.ask(cx, Action::JudgeHostKey { question: id, key }),
             Said::Sign {
-                id,
+                id: question,
                 identity,
                 algorithm,
                 data,
                 binding,
-            } => {
-                let Some(offer) = self.prepared.keys.get(identity) else {
-                    return self.signed(cx, id, Err("no such key".to_owned()));
-                };
-                self.signing = Some(offer.label.clone());
-                let key = offer.key;
-                self.ask(
-                    cx,
-                    Action::Sign {
-                        question: id,
-                        key,
+            } => match self.prepared.keys.get(identity) {
+                None => self.signed(cx, question, Err("no such key".to_owned())),
+                Some(offer) => {
+                    self.signing = Some(offer.label.clone());
+                    let action = Action::Sign {
+                        question,
+                        key: offer.key,
                         algorithm,
                         data,
                         binding,
-                    },
-                );
-            }
+                    };
+                    self.ask(cx, action);
+                }
+            },
             Said::KeyRefused { identity } => self.key_refused(cx, identity),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
@@ -64,20 +61,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => {
                 self.ended.signal = Some(signal)
             }
-            Said::EnvRefused { name, .. } => {
-                let text = format!(
-                    "the server does not accept the variable {}",
-                    String::from_utf8_lossy(&name)
-                );
-                self.notice(cx, Level::Warning, text);
-            }
+            Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
             Said::ChannelFailed {
                 channel,
                 reason,
                 may_have_run,
-            } => {
-                self.channel_failed(cx, channel, reason, may_have_run);
-            }
+            } => self.channel_failed(cx, channel, reason, may_have_run),
             Said::ChannelClosed { channel } if self.is_command(channel) => self.command_over(cx),
             Said::ChannelClosed { .. } => self.killer_over(),
             Said::Disconnected { description, .. } => self.farewell = Some(one_line(&description)),
@@ -85,6 +74,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
+    }
+
+    fn env_refused<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, name: &[u8]) {
+        let name = String::from_utf8_lossy(name);
+        let text = format!("the server does not accept the variable {name}");
+        self.notice(cx, Level::Warning, text);
     }
 
     fn is_command(&self, channel: ChannelId) -> bool {

@@ -234,8 +234,12 @@ fn listen(driver: &mut Driver<Wire>, on_terminal: bool) -> io::Result<()> {
 
 /// Where output goes that is too large for a line of JSON; made only when there is some.
 fn directory() -> std::path::PathBuf {
-    let time = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    std::env::temp_dir().join(format!("mux-{}-{:x}", std::process::id(), time.as_nanos()))
+    let mut random = [0; 8];
+    // Without randomness the name may be taken; making the directory fails then, and says so.
+    let _ = aws_lc_rs::rand::fill(&mut random);
+    std::env::temp_dir().join(format!(
+        "mux-{}-{:016x}",
+        std::process::id(),
+        u64::from_ne_bytes(random)
+    ))
 }
