@@ -49,21 +49,7 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     let outcome = Outcome::read(again)?;
     outcome.print();
 
-    println!();
-    println!(
-        "first contact     {} from start to exit",
-        style::bold(&style::duration(wall))
-    );
-    println!(
-        "servers known     {}",
-        style::bold(&style::duration(outcome.wall))
-    );
-    let one_by_one = Duration::from_millis(u64::from(count) * u64::from(rtt) * u64::from(SSH_ROUND_TRIPS));
-    let words = format!(
-        "ssh in a loop     {} for its round trips alone",
-        style::duration(one_by_one)
-    );
-    println!("{}", style::dim(&words));
+    compare(wall, outcome.wall, count, rtt);
 
     let answered_all = code == 0 && outcome.ok == u64::from(count);
     let verdict = format!("{} of {count} servers answered", outcome.ok);
@@ -80,6 +66,20 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// The three figures that a newcomer should keep.
+fn compare(first: Duration, known: Duration, count: u32, rtt: u32) {
+    let one_by_one = Duration::from_millis(u64::from(count) * u64::from(rtt) * u64::from(SSH_ROUND_TRIPS));
+    let [first, known, one_by_one] = [first, known, one_by_one].map(style::duration);
+    println!("\nfirst contact     {} from start to exit", style::bold(&first));
+    println!("servers known     {}", style::bold(&known));
+    println!(
+        "{}",
+        style::dim(&format!(
+            "ssh in a loop     {one_by_one} for its round trips alone"
+        ))
+    );
 }
 
 /// What ssh(1) takes from connecting to the first byte of output, as `bench rtt` measures it.

@@ -43,7 +43,7 @@ impl Fleet {
     ) -> Result<Self> {
         let scratch = directory.join(label);
         std::fs::create_dir_all(&scratch)?;
-        let user = servers::user();
+        let user = servers::user()?;
         let fleet = Self {
             user,
             config: scratch.join("ssh_config"),

@@ -96,10 +96,8 @@ pub(super) fn dropbear(directory: &Directory) -> Result<Running> {
     std::fs::create_dir_all(&ssh)?;
     std::fs::copy(directory.join("authorized_keys"), ssh.join("authorized_keys"))?;
     let passwd = std::fs::read_to_string("/etc/passwd")?;
-    let moved: Vec<String> = passwd
-        .lines()
-        .map(|line| with_home(line, &user(), &directory.join("home")))
-        .collect();
+    let (user, home) = (user()?, directory.join("home"));
+    let moved: Vec<String> = passwd.lines().map(|line| with_home(line, &user, &home)).collect();
     std::fs::write(directory.join("passwd"), moved.join("\n") + "\n")?;
     command::run_quietly(
         Command::new("dropbearkey")
@@ -114,13 +112,13 @@ pub(super) fn dropbear(directory: &Directory) -> Result<Running> {
             .display(),
     );
     let mut command = Command::new("unshare");
-    command
-        .args(["--mount", "--map-root-user"])
-        .args(["sh", "-c", &script]);
-    if nix::unistd::geteuid().is_root() {
-        command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", &script]);
-    }
+    // Mounts of its own are anyone's right in a user namespace of one's own, and root's without.
+    let namespaces: &[&str] = if nix::unistd::geteuid().is_root() {
+        &["--mount"]
+    } else {
+        &["--mount", "--map-root-user"]
+    };
+    command.args(namespaces).args(["sh", "-c", &script]);
     start(command, port, &directory.join("dropbear.log"))
 }
 
@@ -167,10 +165,9 @@ pub(super) fn dropbear_public_key(directory: &Directory) -> Result<String> {
 }
 
 /// Who logs in: whoever runs the benchmark.
-pub(super) fn user() -> String {
-    std::env::var("USER")
-        .or_else(|_| std::env::var("LOGNAME"))
-        .unwrap_or_else(|_| "root".to_owned())
+pub(super) fn user() -> Result<String> {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid())?;
+    Ok(user.context("this user has no name")?.name)
 }
 
 /// A line of passwd with another home, if it is this user's.
