@@ -19,6 +19,10 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// More is not kept of each kind; what was written last stays.
 const MAX_ENTRIES: usize = 100_000;
 
+/// How often, and with what pause, the lock is tried for.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+
 /// A server, as far as memory goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Server {
@@ -117,7 +121,7 @@ impl State {
             .mode(0o700)
             .create(directory)?;
         let lock = private(&directory.join("hosts.lock"), false)?;
-        lock.lock()?;
+        wait_for(&lock)?;
         let mut all = read(file);
         for name in &self.forgotten {
             all.keys.remove(name);
@@ -244,6 +248,18 @@ fn server(address: &str, port: &str) -> Option<Server> {
         address: address.to_owned(),
         port: port.parse().ok()?,
     })
+}
+
+/// Another run holds the lock for a millisecond. One that holds it longer is stuck, and memory is not worth a wait.
+fn wait_for(lock: &File) -> io::Result<()> {
+    for _ in 0..LOCK_TRIES {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(fs::TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::WouldBlock.into())
 }
 
 /// Opens a file that only its owner may read.

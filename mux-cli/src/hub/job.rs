@@ -257,7 +257,14 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             .flatten()
             .min()
             .filter(|_| !matches!(self.phase, Phase::Over));
-        if next == self.wake {
+        // One that is filed too early stays: it costs one look at the clock, and most deadlines of a host that answers
+        // are put off many times and never come due.
+        let keep = match (self.wake, next) {
+            (Some(filed), Some(next)) => filed <= next,
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if keep {
             return;
         }
         let id = self.request.id;

@@ -264,7 +264,7 @@ impl Engine {
         self.cut = self.cut.or(self.stop.cut());
         match order {
             Order::Hold => self.hold(now),
-            Order::Kill => self.hub.cancel_all(now, &mut self.net, Reason::Interrupted),
+            Order::Kill => self.kill(now),
             Order::Leave => self.leave(now),
         }
     }
@@ -282,6 +282,18 @@ impl Engine {
             format!("{started}Ctrl-C again stops what runs, once more leaves at once"),
         );
         self.say_running(now);
+    }
+
+    fn kill(&mut self, now: Instant) {
+        let running: Vec<RequestId> = self.hub.running().iter().map(|(request, ..)| *request).collect();
+        if self.stop.on_terminal() && !running.is_empty() {
+            let names = report::names(&running, &self.targets);
+            self.say(
+                Level::Warning,
+                format!("stopping {names}; Ctrl-C once more leaves at once"),
+            );
+        }
+        self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
     }
 
     fn say_running(&mut self, now: Instant) {

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use mux_ssh::algorithms::{KeyType, SignatureAlgorithm};
+use mux_ssh::algorithms::KeyType;
 use mux_ssh::client::Identity;
 use mux_ssh::config::Origin;
+use mux_ssh::keys::PublicKey;
 
 use super::agents::Held;
 use super::settings::Profile;
@@ -61,7 +62,7 @@ impl Offers {
                 offers.keys.push(key);
             }
         }
-        offers.leave_out(profile.accepted.as_deref(), keyring);
+        offers.leave_out(profile, keyring);
         offers
     }
 
@@ -91,21 +92,19 @@ impl Offers {
         files
     }
 
-    fn leave_out(&mut self, accepted: Option<&[SignatureAlgorithm]>, keyring: &Keyring) {
-        let Some(accepted) = accepted else { return };
+    fn leave_out(&mut self, profile: &Profile, keyring: &Keyring) {
         let skipped = &mut self.skipped;
         self.keys.retain(|key| {
-            let key_type = keyring.public(*key).map(mux_ssh::keys::PublicKey::key_type);
-            let usable = accepted
-                .iter()
-                .any(|algorithm| Some(algorithm.key_type()) == key_type);
-            if !usable {
-                skipped.push(format!(
-                    "{}: not among PubkeyAcceptedAlgorithms",
-                    keyring.label(*key)
-                ));
-            }
-            usable
+            let Some(public) = keyring.public(*key) else {
+                return false;
+            };
+            let reason = reason_against(public, profile);
+            skipped.extend(
+                reason
+                    .as_ref()
+                    .map(|reason| format!("{}: {reason}", keyring.label(*key))),
+            );
+            reason.is_none()
         });
     }
 
@@ -138,4 +137,20 @@ fn offer(key: KeyId, worked: Option<&str>, keyring: &Keyring) -> Option<Offer> {
         key,
         label: keyring.label(key),
     })
+}
+
+/// Why the configuration forbids a key, if it does.
+fn reason_against(key: &PublicKey, profile: &Profile) -> Option<String> {
+    if let Some(accepted) = &profile.accepted
+        && !accepted
+            .iter()
+            .any(|algorithm| algorithm.key_type() == key.key_type())
+    {
+        return Some("not among PubkeyAcceptedAlgorithms".to_owned());
+    }
+    let bits = key.rsa_bits().filter(|bits| *bits < profile.rsa_bits)?;
+    Some(format!(
+        "{bits} bits, and RequiredRSASize is {}",
+        profile.rsa_bits
+    ))
 }

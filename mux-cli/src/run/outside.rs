@@ -269,6 +269,14 @@ impl Outside {
         let Some(known) = self.targets.get(&ticket.request) else {
             return;
         };
+        if let Some(bits) = key.rsa_bits().filter(|bits| *bits < known.profile.rsa_bits) {
+            let reason = format!(
+                "RSA host key of {bits} bits, and RequiredRSASize is {}",
+                known.profile.rsa_bits
+            );
+            let judgement = Judgement::Refuse(reason);
+            return self.answer(ticket, Answer::HostKey { question, judgement });
+        }
         let judgement = match self.hosts.judge(&known.profile, &known.host, &key) {
             Decision::Accept => Judgement::Accept,
             Decision::Refuse(reason) => Judgement::Refuse(reason),

@@ -39,6 +39,8 @@ pub(crate) struct Profile {
     pub(crate) keys_off: Option<String>,
     /// With which algorithms to log in; `None`: all.
     pub(crate) accepted: Option<Vec<mux_ssh::algorithms::SignatureAlgorithm>>,
+    /// The smallest RSA key, in bits, of the server and of the user.
+    pub(crate) rsa_bits: usize,
     pub(crate) user_known_hosts: Vec<String>,
     pub(crate) global_known_hosts: Vec<String>,
     pub(crate) policy: HostKeyPolicy,
@@ -200,6 +202,7 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         agent: config.identity_agent.value,
         batch: config.batch_mode,
         accepted,
+        rsa_bits: usize::try_from(config.required_rsa_size.value).unwrap_or(usize::MAX),
         user_known_hosts: config.user_known_hosts_files.value,
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,

@@ -40,6 +40,11 @@ impl Stop {
         }
     }
 
+    /// Whether somebody may be there to press the key again.
+    pub(crate) fn on_terminal(&self) -> bool {
+        self.terminal
+    }
+
     pub(crate) fn on_signal(&mut self, signal: Signal) -> Order {
         self.first_signal.get_or_insert(signal);
         let order = match (self.last, signal) {

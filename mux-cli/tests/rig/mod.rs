@@ -123,6 +123,21 @@ impl Rig {
         command
     }
 
+    /// The same on a terminal of its own, which types what is written to its standard input.
+    pub(crate) fn on_terminal(&self, args: &[&str]) -> Command {
+        let command = self.command(args);
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<_> = words
+            .map(|word| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''")))
+            .collect();
+        let mut script = Command::new("script");
+        script
+            .args(["-qec", &words.join(" "), "/dev/null"])
+            .env("XDG_STATE_HOME", self.path("state"));
+        script.stdin(Stdio::piped()).stdout(Stdio::piped());
+        script
+    }
+
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         self.finish(self.command(args).output().unwrap())
     }

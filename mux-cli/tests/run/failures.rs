@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
 use mux_ssh::keys::PublicKey;
 
@@ -204,4 +205,77 @@ fn a_refused_session_is_unreachable() {
     let rig = Rig::with("MaxSessions 0");
     let stderr = "ok=0 unreachable=1 in TIME\nunreachable: web1: channel: session refused: open failed\n";
     rig.check(&["-w", "web1", "--", "true"], 4, "", stderr);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_said_and_exits_with_125() {
+    let rig = Rig::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = rig
+        .command(&["-w", "web1", "--", "echo hello"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    let ran = rig.finish(output);
+    assert_eq!(ran.status, 125, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("standard output: No space left on device"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_closed_standard_output_is_said_and_exits_with_125() {
+    let rig = Rig::new();
+    let inner = rig.command(&["-w", "web1", "--", "echo hello"]);
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "exec \"$@\" >&-", "sh"])
+        .arg(inner.get_program())
+        .args(inner.get_args());
+    shell
+        .env("XDG_STATE_HOME", rig.path("state"))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped());
+    let ran = rig.finish(shell.spawn().unwrap().wait_with_output().unwrap());
+    assert_eq!(ran.status, 125, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("standard output: it is closed"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_key_that_is_too_short_for_the_configuration_is_not_offered() {
+    let rig = Rig::new();
+    let keygen = ["-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", &rig.text("rsa")];
+    assert!(
+        Command::new("ssh-keygen")
+            .args(keygen)
+            .status()
+            .unwrap()
+            .success()
+    );
+    fs::remove_file(rig.path("id")).unwrap();
+    fs::remove_file(rig.path("id.pub")).unwrap();
+    let args = [
+        "-i",
+        &rig.text("rsa"),
+        "-o",
+        "RequiredRSASize=3072",
+        "-w",
+        "web1",
+        "--",
+        "true",
+    ];
+    let ran = rig.run(&args);
+    assert_eq!(ran.status, 4);
+    assert!(
+        ran.stderr
+            .contains("DIR/rsa: 2048 bits, and RequiredRSASize is 3072"),
+        "{}",
+        ran.stderr
+    );
 }

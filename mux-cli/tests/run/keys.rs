@@ -117,24 +117,8 @@ fn a_locked_key_in_batch_mode_is_skipped_and_named() {
 fn a_passphrase_is_asked_for_once_for_all_hosts() {
     let rig = keys_only();
     lock(&rig);
-    // `script` gives the program a terminal of its own and types on it what it reads.
-    let command = rig.command(&["-w", "web[1-4]", "-N", "-q", "--", "echo hello"]);
-    let line: Vec<_> = std::iter::once(command.get_program())
-        .chain(command.get_args())
-        .collect();
-    let line: Vec<_> = line
-        .iter()
-        .map(|word| format!("'{}'", word.to_str().unwrap()))
-        .collect();
-    let mut script = Command::new("script");
-    script
-        .args(["-qec", &line.join(" "), "/dev/null"])
-        .env("XDG_STATE_HOME", rig.path("state"));
-    let mut child = script
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut script = rig.on_terminal(&["-w", "web[1-4]", "-N", "-q", "--", "echo hello"]);
+    let mut child = script.spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let asked = crate::rig::read_until(&mut stdout, "id': ");

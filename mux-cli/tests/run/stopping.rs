@@ -1,7 +1,7 @@
 //! Timeouts and signals: what runs is stopped, what was said is printed, what can't be stopped is listed.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -91,12 +91,13 @@ fn a_forced_command_that_survives_is_listed() {
     let rig = Rig::new();
     let key = fs::read_to_string(rig.path("authorized_keys")).unwrap();
     let script = format!(
-        "trap '' TERM; echo ready; while [ ! -e {} ]; do sleep 0.1; done",
-        rig.text("stop")
+        "trap '' TERM; echo ready; while [ -e {} ]; do sleep 0.1; done",
+        rig.text("stay")
     );
+    // It stays until the file is gone, which it is at the latest with the directory.
+    fs::write(rig.path("stay"), "").unwrap();
     fs::write(rig.path("authorized_keys"), format!("command=\"{script}\" {key}")).unwrap();
     let ran = interrupted(&rig, "whatever", Signal::INT);
-    fs::write(rig.path("stop"), "").unwrap();
     assert!(
         ran.stderr.starts_with("mux: may still be running on web1\n"),
         "{}",
@@ -146,4 +147,62 @@ fn the_line_that_kills_touches_nothing_unless_its_parent_is_a_server() {
     assert_eq!(bystander.try_wait().unwrap(), None);
     bystander.kill().unwrap();
     bystander.wait().unwrap();
+}
+
+#[test]
+fn on_a_terminal_the_first_interrupt_tells_and_the_second_stops() {
+    let rig = Rig::new();
+    let mut child = rig
+        .on_terminal(&["-f", "1", "-w", "web[1-3]", "--", &staying(&rig)])
+        .spawn()
+        .unwrap();
+    let (mut keyboard, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    read_until(&mut screen, "ready");
+    keyboard.write_all(b"\x03").unwrap();
+    let told = read_until(&mut screen, "command: web1 (");
+    assert!(
+        told.contains("mux: 2 hosts not started; Ctrl-C again stops what runs"),
+        "{told}"
+    );
+    assert!(is_alive(&rig.path("pid")));
+    keyboard.write_all(b"\x03").unwrap();
+    let mut rest = String::new();
+    screen.read_to_string(&mut rest).unwrap();
+    assert!(
+        rest.contains("skipped=2") && rest.contains("cancelled=1"),
+        "{rest}"
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    wait_for("the end of the command", || !is_alive(&rig.path("pid")));
+}
+
+#[test]
+fn the_third_interrupt_leaves_at_once_and_says_what_may_still_run() {
+    let rig = Rig::new();
+    let stop = rig.text("stop");
+    let script = format!("trap '' TERM; echo ready; while [ ! -e {stop} ]; do sleep 0.1; done");
+    let key = fs::read_to_string(rig.path("authorized_keys")).unwrap();
+    fs::write(rig.path("authorized_keys"), format!("command=\"{script}\" {key}")).unwrap();
+    let mut child = rig
+        .on_terminal(&["-w", "web1", "--", "whatever"])
+        .spawn()
+        .unwrap();
+    let (mut keyboard, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    read_until(&mut screen, "ready");
+    let start = std::time::Instant::now();
+    keyboard.write_all(b"\x03").unwrap();
+    read_until(&mut screen, "command: web1 (");
+    keyboard.write_all(b"\x03").unwrap();
+    read_until(&mut screen, "mux: stopping web1");
+    keyboard.write_all(b"\x03").unwrap();
+    let mut rest = String::new();
+    screen.read_to_string(&mut rest).unwrap();
+    fs::write(stop, "").unwrap();
+    assert!(rest.contains("mux: may still be running on web1"), "{rest}");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(
+        start.elapsed() < std::time::Duration::from_secs(5),
+        "left only after {:?}",
+        start.elapsed()
+    );
 }

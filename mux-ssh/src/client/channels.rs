@@ -205,6 +205,11 @@ impl Channels {
         self.table.iter().any(|channel| channel.has_sent(sequence))
     }
 
+    /// Whether the server may have run a command that has had no last word.
+    pub(crate) fn in_doubt(&self) -> bool {
+        self.table.iter().any(Channel::may_have_run)
+    }
+
     /// The login was refused, and with it what was sent ahead: nothing of it ran.
     pub(crate) fn revert(&mut self, events: &mut Events) {
         self.opening.revert();

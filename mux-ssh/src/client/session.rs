@@ -237,7 +237,8 @@ impl Session {
             | Error::Crypto => false,
         };
         if is_end && auth.was_refused() {
-            return if self.gamble_lost {
+            // Whoever connects again sends the command again: only if it can't have run.
+            return if self.gamble_lost && !self.channels.in_doubt() {
                 auth.refused_early()
             } else {
                 auth.failure()

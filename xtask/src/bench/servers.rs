@@ -2,6 +2,7 @@
 //!
 //! They listen on loopback only, and nothing of them stays: no user, no key in anyone's home, no changed file.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -64,6 +65,10 @@ pub(super) fn openssh(directory: &Directory, kex: KeyExchange) -> Result<Running
          PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
          PermitRootLogin prohibit-password\nPrintMotd no\nUseDNS no\nMaxStartups 2000:30:4000\nMaxSessions 1000\n"
     );
+    // A shell under ssh reads the user's start-up files, which cost what they cost. Nobody's belong to a measurement.
+    let home = directory.join("home");
+    std::fs::create_dir_all(&home)?;
+    writeln!(config, "SetEnv HOME={}", home.display())?;
     if kex == KeyExchange::Curve25519 {
         // On the server's side it holds for every client, whether or not it can be told.
         config.push_str("KexAlgorithms curve25519-sha256\n");

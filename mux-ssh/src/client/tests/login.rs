@@ -136,25 +136,37 @@ fn the_end_of_the_connection_without_an_answer_leaves_the_command_in_doubt() {
 
 #[test]
 fn the_end_of_the_connection_after_a_refusal_is_a_failed_login() {
-    let mut pair = gambling(OPENSSH, 1);
-    pair.keys = keys(2);
-    let mut pair2 = gambling(OPENSSH, 2);
-    pair2.failure("publickey", false);
-    pair2.say(|to| {
+    let mut pair = gambling(OPENSSH, 2);
+    pair.failure("publickey", false);
+    pair.say(|to| {
         to.byte(DISCONNECT)
             .uint32(2)
             .string("Too many authentication failures")
             .string("");
     });
-    assert_eq!(pair2.error, auth_failed(&["publickey"], false));
+    // The second signature was on its way, with the command behind it: nobody may send it again.
+    assert_eq!(pair.error, auth_failed(&["publickey"], false));
     assert!(
-        pair2
-            .events
+        pair.events
             .iter()
             .any(|event| matches!(event, Event::Disconnected { code: 2, .. }))
     );
-    // The second signature was on its way, with the command behind it.
-    pair2.assert_failed(channel(&pair2), ChannelFailure::ConnectionLost, true);
+    pair.assert_failed(channel(&pair), ChannelFailure::ConnectionLost, true);
+}
+
+#[test]
+fn the_end_of_the_connection_after_a_refusal_asks_for_a_reconnect_if_the_command_cannot_have_run() {
+    let user = keys(2);
+    let mut config = config(&user);
+    config.identities[1].proven = false;
+    let mut pair = Pair::new(OPENSSH, config, user);
+    pair.exec(exec("uptime"));
+    pair.until_auth();
+    pair.accept_service();
+    pair.failure("publickey", false);
+    pair.eof();
+    assert_eq!(pair.error, Some(Error::EarlyAuthRefused { identity: Some(0) }));
+    pair.assert_failed(channel(&pair), ChannelFailure::ConnectionLost, false);
 }
 
 #[test]
