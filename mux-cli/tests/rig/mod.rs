@@ -82,6 +82,11 @@ impl Rig {
         fs::write(self.path("config"), text).unwrap();
     }
 
+    /// The process that serves connections.
+    pub(crate) fn sshd_id(&self) -> u32 {
+        self.sshd.as_ref().unwrap().id()
+    }
+
     fn start(&mut self, lines: &str) {
         let dir = self.dir.path().display();
         let config = format!(
