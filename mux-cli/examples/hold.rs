@@ -358,6 +358,7 @@ impl Hold {
             | client::Event::KeyRefused { .. }
             | client::Event::Banner(_)
             | client::Event::Authenticated { .. }
+            | client::Event::Opened { .. }
             | client::Event::Eof { .. }
             | client::Event::ExitStatus { .. }
             | client::Event::ExitSignal { .. }

@@ -299,7 +299,16 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             let reason = killing.reason;
             return self.finish_killed(cx, reason, false);
         }
-        let (status, message) = outcome::out_of_time(self);
+        let ran = match &self.phase {
+            Phase::Session(Session { key, channel, .. }) => cx
+                .links
+                .client(*key)
+                .is_some_and(|client| client.may_have_run(*channel)),
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Local(_) | Phase::Over => {
+                false
+            }
+        };
+        let (status, message) = outcome::out_of_time(self, ran);
         self.fail(cx, status, self.stage, message);
     }
 

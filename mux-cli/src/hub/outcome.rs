@@ -54,8 +54,8 @@ pub(super) fn cancelled(reason: Reason, limit: Option<Duration>) -> (Status, Str
     }
 }
 
-/// Connect or login timeout.
-pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>) -> (Status, String) {
+/// Connect or login timeout. `ran`: the command had been sent ahead and may have run.
+pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Status, String) {
     let connect = seconds(job.request.connect_timeout);
     let login = seconds(job.request.login_timeout);
     let message = match job.stage {
@@ -73,12 +73,14 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>) -> (Status, String)
             Some(label) => format!("{label} did not sign within {login}"),
             None => format!("authentication not finished within {login}"),
         },
-        Stage::Channel | Stage::Command => "out of time".to_owned(),
+        Stage::Channel | Stage::Command if ran => format!("session not opened within {login}, may have run"),
+        Stage::Channel | Stage::Command => format!("session not opened within {login}"),
     };
-    let status = if job.stage == Stage::Auth {
-        Status::Auth
-    } else {
-        Status::Unreachable
+    let status = match job.stage {
+        Stage::Auth => Status::Auth,
+        Stage::Channel | Stage::Command if ran => Status::Unknown,
+        Stage::Dns | Stage::Tcp | Stage::Banner | Stage::Kex | Stage::HostKey => Status::Unreachable,
+        Stage::Channel | Stage::Command => Status::Unreachable,
     };
     (status, message)
 }

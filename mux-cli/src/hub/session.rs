@@ -56,6 +56,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => {
                 self.ended.signal = Some(signal.chars().filter(char::is_ascii_graphic).collect());
             }
+            Said::Opened { channel } if self.is_command(channel) => {
+                self.reach(cx, Stage::Command);
+                self.login.stop(cx.now);
+                self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
+            }
             Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
             Said::ChannelFailed {
                 channel,
@@ -67,7 +72,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::Disconnected { description, .. } => self.farewell = Some(one_line(&description)),
             // How the command that kills ended matters to nobody, and nothing is written to a command's input.
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
-            Said::Eof { .. } | Said::StdinRoom { .. } => {}
+            Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
     }
 
@@ -111,9 +116,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.login.start(cx.now);
             }
             Login::Ready => {
-                self.timings.auth = Some(self.reach(cx, Stage::Command));
-                self.login.stop(cx.now);
-                self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
+                // The time for the login goes on until the session is open: a server that lets us in and then says
+                // nothing must not hold the run.
+                self.timings.auth = Some(self.reach(cx, Stage::Channel));
                 if let Phase::Session(session) = &mut self.phase {
                     session.unauthenticated = false;
                     cx.shared.endpoints.leave(session.address);

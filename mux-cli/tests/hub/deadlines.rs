@@ -96,6 +96,26 @@ fn an_agent_that_never_signs_is_named_when_the_login_timeout_is_over() {
 }
 
 #[test]
+fn a_session_that_is_not_opened_is_ended_by_the_time_for_the_login() {
+    // Our own kind of server gets the command ahead of the confirmation: whether it runs is not known.
+    let message = "session not opened within 60s, may have run";
+    check(
+        stalling(Moment::OpenConfirmation),
+        60,
+        Status::Unknown,
+        Stage::Channel,
+        message,
+    );
+    // One that we don't know is sent nothing before it has confirmed.
+    let mut strange = server();
+    strange.ident = "SSH-2.0-Strange_1".to_owned();
+    let plan = Plan::new().with(Point::Before(Moment::OpenConfirmation, 1), Act::Stall);
+    let behaviour = Behaviour::Serving(Arc::new(strange), plan, Commands::Echo(0));
+    let message = "session not opened within 60s";
+    check(behaviour, 60, Status::Unreachable, Stage::Channel, message);
+}
+
+#[test]
 fn time_stands_still_while_a_person_is_asked() {
     let mut sim = Sim::new(4, 1);
     sim.agent_hangs = true;

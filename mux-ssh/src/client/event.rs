@@ -120,6 +120,11 @@ pub enum Event {
         /// Never empty.
         data: Bytes,
     },
+    /// The server has opened the command's session. What comes next is the command's own pace.
+    Opened {
+        /// The command.
+        channel: ChannelId,
+    },
     /// No more output of either stream.
     Eof {
         /// The command.

@@ -68,6 +68,7 @@ fn weight(event: &Event) -> usize {
         | Event::KeyRefused { .. }
         | Event::Authenticated { .. }
         | Event::Learned(_)
+        | Event::Opened { .. }
         | Event::Eof { .. }
         | Event::ExitStatus { .. }
         | Event::StdinRoom { .. }

@@ -221,7 +221,8 @@ impl World {
                 assert!(!data.is_empty());
                 (channel, false)
             }
-            Event::Eof { channel }
+            Event::Opened { channel }
+            | Event::Eof { channel }
             | Event::ExitStatus { channel, .. }
             | Event::ExitSignal { channel, .. }
             | Event::StdinRoom { channel }

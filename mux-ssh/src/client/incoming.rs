@@ -110,6 +110,10 @@ impl Connection<'_> {
         let channel = self.opening(&mut reader)?;
         let (number, window, max_packet) = (reader.uint32()?, reader.uint32()?, reader.uint32()?);
         channel.confirm(number, window, max_packet)?;
+        if channel.is_owed() {
+            let event = Event::Opened { channel: channel.id };
+            self.events.push(event);
+        }
         self.channels.opening.confirm();
         Ok(())
     }

@@ -200,6 +200,15 @@ impl Client {
         self.session.connection_lost();
     }
 
+    /// Whether the server may have run this command: it was handed to the link. `false` once it had its final event.
+    #[must_use]
+    pub fn may_have_run(&mut self, channel: ChannelId) -> bool {
+        self.session
+            .channels
+            .owned(channel)
+            .is_some_and(|channel| channel.may_have_run())
+    }
+
     /// How many commands have not had their final event.
     #[must_use]
     pub fn open_channels(&self) -> usize {

@@ -161,10 +161,13 @@ fn a_refused_variable_is_named_and_the_command_runs() {
     pair.reply(0, true);
     assert_eq!(
         pair.events,
-        [Event::EnvRefused {
-            channel: id,
-            name: Bytes::from_static(b"B")
-        }]
+        [
+            Event::Opened { channel: id },
+            Event::EnvRefused {
+                channel: id,
+                name: Bytes::from_static(b"B")
+            }
+        ]
     );
 }
 

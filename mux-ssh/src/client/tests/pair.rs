@@ -500,6 +500,7 @@ impl Pair {
     pub(super) fn last_word(&self, id: ChannelId) -> &Event {
         let about = |event: &&Event| match event {
             Event::Output { channel, .. }
+            | Event::Opened { channel }
             | Event::Eof { channel }
             | Event::ExitStatus { channel, .. }
             | Event::ExitSignal { channel, .. }
