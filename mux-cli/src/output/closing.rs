@@ -26,10 +26,12 @@ impl Output {
             self.queue
                 .push_bytes(&Destination::Stdout, Bytes::from(line), None);
         }
+        // That output is missing is no chatter.
+        self.say_cut(&cut, cut_bytes);
         if self.options.quiet {
             return;
         }
-        self.say_sizes(&spilled, spilled_bytes, &cut, cut_bytes);
+        self.say_sizes(&spilled, spilled_bytes);
         if self.options.stderr.is_terminal || self.tally.count(Status::Ok) < self.tally.hosts() {
             let summary = self.tally.summary(&self.hosts, took, self.options.stderr);
             self.queue
@@ -37,13 +39,7 @@ impl Output {
         }
     }
 
-    fn say_sizes(
-        &mut self,
-        spilled: &HashSet<usize>,
-        spilled_bytes: u64,
-        cut: &HashSet<usize>,
-        cut_bytes: u64,
-    ) {
+    fn say_sizes(&mut self, spilled: &HashSet<usize>, spilled_bytes: u64) {
         let broken: HashSet<usize> = self
             .renderer
             .lines()
@@ -61,10 +57,16 @@ impl Output {
             let (names, size) = (self.names(spilled), tally::shown_size(spilled_bytes));
             let place = match self.renderer {
                 Renderer::Jsonl { .. } => "is in files that are named in its lines",
+                Renderer::Text(_) | Renderer::Grouped { .. } if self.spill_failed => {
+                    "was for a temporary file, which failed: what is missing above is lost"
+                }
                 Renderer::Text(_) | Renderer::Grouped { .. } => "went through a temporary file",
             };
             self.complain(&format!("{names}: large output, {size} of it {place}"));
         }
+    }
+
+    fn say_cut(&mut self, cut: &HashSet<usize>, cut_bytes: u64) {
         if !cut.is_empty() {
             let (names, size) = (self.names(cut), tally::shown_size(cut_bytes));
             let limit = tally::shown_size(store::MAX_SPILLED);

@@ -50,6 +50,7 @@ pub struct Output {
     tally: Tally,
     progress: Option<Progress>,
     end: End,
+    spill_failed: bool,
 }
 
 /// How the end of the output is coming along.
@@ -81,6 +82,7 @@ impl Output {
                 .progress
                 .then(|| Progress::new(now, hosts.len(), options.width)),
             end: End::Open,
+            spill_failed: false,
             options,
             hosts,
         }
@@ -142,6 +144,11 @@ impl Output {
         text.push('\n');
         self.queue
             .push_bytes(&Destination::Stderr, Bytes::from(text), None);
+    }
+
+    /// The temporary file takes no more, or gives back no more: what was sent there can't be counted on.
+    pub fn lose_spilled(&mut self) {
+        self.spill_failed = true;
     }
 
     /// No more events will come: what was gathered so far is printed, then the summary.

@@ -206,7 +206,7 @@ impl Engine {
             left.sort_unstable();
             left.dedup();
             let names = report::names(&left, &self.targets);
-            self.say(Level::Warning, format!("may still be running on {names}"));
+            self.output.complain(&format!("may still be running on {names}"));
         }
     }
 
@@ -235,16 +235,20 @@ impl Engine {
                 Destination::Stderr | Destination::Progress => {}
                 Destination::Stdout => {
                     self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
-                    self.fail(error.to_string());
+                    self.fail(&error.to_string());
                 }
-                Destination::Spill | Destination::File(_) => self.fail(error.to_string()),
+                Destination::Spill => {
+                    self.output.lose_spilled();
+                    self.fail(&error.to_string());
+                }
+                Destination::File(_) => self.fail(&error.to_string()),
             },
         }
     }
 
-    fn fail(&mut self, text: String) {
+    fn fail(&mut self, text: &str) {
         self.cut.get_or_insert(Cut::Internal);
-        self.say(Level::Warning, text);
+        self.output.complain(text);
     }
 
     fn signal(&mut self, now: Instant, number: i32) {

@@ -133,6 +133,7 @@ impl Rig {
         let mut script = Command::new("script");
         script
             .args(["-qec", &words.join(" "), "/dev/null"])
+            .env("NO_COLOR", "1")
             .env("XDG_STATE_HOME", self.path("state"));
         script.stdin(Stdio::piped()).stdout(Stdio::piped());
         script

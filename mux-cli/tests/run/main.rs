@@ -12,3 +12,4 @@ mod results;
 #[path = "../rig/mod.rs"]
 mod rig;
 mod stopping;
+mod streams;
