@@ -143,6 +143,8 @@ pub(super) struct Caution {
     pub(super) no_guess: bool,
     /// An early signature went wrong: one step at a time.
     pub(super) step_by_step: bool,
+    /// The server would hear nothing before `none`; worth remembering.
+    pub(super) none_first: bool,
 }
 
 impl<K: Copy + Eq + std::hash::Hash> Job<K> {

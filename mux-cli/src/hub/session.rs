@@ -44,7 +44,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::KeyRefused { identity } => self.key_refused(cx, identity),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
-            Said::Learned(memory) => self.ask(cx, Action::Remember(memory)),
+            Said::Learned(mut memory) => {
+                memory.none_first |= self.caution.none_first;
+                self.ask(cx, Action::Remember(memory));
+            }
             Said::Output {
                 channel,
                 stream,
@@ -273,6 +276,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return false;
         }
         if let Error::EarlyAuthRefused { identity } = error {
+            // It hung up on the first request without an answer, as gateways do that want to be asked for the methods.
+            self.caution.none_first |= identity.is_none();
             self.drop_identity(*identity);
         }
         let Phase::Session(Session { address, .. }) = &self.phase else {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use mux_ssh::algorithms::KeyType;
+use mux_ssh::algorithms::{KeyType, SignatureAlgorithm};
 use mux_ssh::client::Identity;
 use mux_ssh::config::Origin;
 use mux_ssh::keys::PublicKey;
@@ -141,11 +141,8 @@ fn offer(key: KeyId, worked: Option<&str>, keyring: &Keyring) -> Option<Offer> {
 
 /// Why the configuration forbids a key, if it does.
 fn reason_against(key: &PublicKey, profile: &Profile) -> Option<String> {
-    if let Some(accepted) = &profile.accepted
-        && !accepted
-            .iter()
-            .any(|algorithm| algorithm.key_type() == key.key_type())
-    {
+    let accepts = |algorithm: &SignatureAlgorithm| algorithm.key_type() == key.key_type();
+    if !profile.accepted.iter().any(accepts) {
         return Some("not among PubkeyAcceptedAlgorithms".to_owned());
     }
     let bits = key.rsa_bits().filter(|bits| *bits < profile.rsa_bits)?;

@@ -5,10 +5,7 @@ use std::path::Path;
 
 use super::config::Configuration;
 use crate::plan::Plan;
-use crate::targets::{HostsFile, HostsSource, Selection, TargetError, select};
-
-/// A list of hosts is text that people or tools write; more than this is something else.
-const MAX_FILE: u64 = 64 * 1024 * 1024;
+use crate::targets::{HostsFile, HostsSource, MAX_HOSTS_FILE, Selection, TargetError, select};
 
 /// The targets of `plan`, or what is wrong with them in one line or more.
 pub(super) fn targets(plan: &Plan, configuration: &mut Configuration) -> Result<Selection, String> {
@@ -38,15 +35,39 @@ pub(super) fn targets(plan: &Plan, configuration: &mut Configuration) -> Result<
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?
-        .take(MAX_FILE)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
+    bounded(std::fs::File::open(path)?)
 }
 
 fn read_stdin() -> io::Result<Vec<u8>> {
+    bounded(io::stdin().lock())
+}
+
+/// Half a list would be another fleet: a list that is too long is an error.
+fn bounded(source: impl Read) -> io::Result<Vec<u8>> {
+    let limit = MAX_HOSTS_FILE as u64;
     let mut bytes = Vec::new();
-    io::stdin().lock().take(MAX_FILE).read_to_end(&mut bytes)?;
+    if source.take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
+        let message = format!("larger than {} MiB, which is no list of hosts", limit >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_too_long_is_an_error_and_not_half_a_fleet() {
+        let line = b"web1\n".iter().copied().cycle();
+        let read = |length| bounded(line.clone().take(length).collect::<Vec<u8>>().as_slice());
+        assert_eq!(
+            read(MAX_HOSTS_FILE).map(|bytes| bytes.len()).ok(),
+            Some(MAX_HOSTS_FILE)
+        );
+        assert_eq!(
+            read(MAX_HOSTS_FILE + 1).map_err(|error| error.to_string()),
+            Err("larger than 16 MiB, which is no list of hosts".to_owned())
+        );
+    }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mux_ssh::Misuse;
-use mux_ssh::algorithms::Algorithms;
+use mux_ssh::algorithms::SignatureAlgorithm;
 use mux_ssh::client::Keepalive;
 use mux_ssh::config::{HostConfig, HostKeyPolicy, Origin, Sourced};
 use mux_ssh::known_hosts::HostId;
@@ -37,8 +36,8 @@ pub(crate) struct Profile {
     pub(crate) batch: bool,
     /// Why no key may be used at all.
     pub(crate) keys_off: Option<String>,
-    /// With which algorithms to log in; `None`: all.
-    pub(crate) accepted: Option<Vec<mux_ssh::algorithms::SignatureAlgorithm>>,
+    /// With which algorithms to log in.
+    pub(crate) accepted: Vec<SignatureAlgorithm>,
     /// The smallest RSA key, in bits, of the server and of the user.
     pub(crate) rsa_bits: usize,
     pub(crate) user_known_hosts: Vec<String>,
@@ -131,33 +130,11 @@ pub(crate) fn local(id: RequestId, host: &str, command: Bytes, timeout: Option<D
 }
 
 fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOptions, String> {
-    let mut algorithms = Algorithms::default();
-    apply("KexAlgorithms", config.kex_algorithms.as_ref(), |list| {
-        algorithms.set_kex(list)
-    })?;
-    apply("HostKeyAlgorithms", config.host_key_algorithms.as_ref(), |list| {
-        algorithms.set_host_keys(list)
-    })?;
-    apply("Ciphers", config.ciphers.as_ref(), |list| {
-        algorithms.set_ciphers(list)
-    })?;
-    if let Some(macs) = &config.macs {
-        algorithms.set_macs(&macs.value);
-    }
     Ok(SshOptions {
-        algorithms,
+        algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
         family: connection.family,
     })
-}
-
-fn apply(
-    keyword: &str,
-    list: Option<&Sourced<String>>,
-    set: impl FnOnce(&str) -> Result<(), Misuse>,
-) -> Result<(), String> {
-    let Some(list) = list else { return Ok(()) };
-    set(&list.value).map_err(|misuse| format!("{}: {keyword} {}: {misuse}", list.origin, list.value))
 }
 
 /// What the configuration says about a silent server wins over both of our habits.
@@ -184,17 +161,7 @@ fn keepalive(config: &HostConfig) -> Keepalive {
 }
 
 fn profile(config: HostConfig) -> Result<Profile, String> {
-    let accepted = match &config.pubkey_accepted_algorithms {
-        None => None,
-        Some(list) => {
-            // The same names and the same syntax as for host keys.
-            let mut all = Algorithms::default();
-            apply("PubkeyAcceptedAlgorithms", Some(list), |list| {
-                all.set_host_keys(list)
-            })?;
-            Some(all.host_keys)
-        }
-    };
+    let accepted = config.signature_algorithms().map_err(|error| error.to_string())?;
     Ok(Profile {
         keys_off: keys_off(&config),
         identity_files: config.identity_files,

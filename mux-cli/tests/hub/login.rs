@@ -52,6 +52,30 @@ fn a_guess_that_the_server_takes_amiss_costs_one_connection_and_no_failure() {
 }
 
 #[test]
+fn a_server_that_hears_nothing_before_none_is_remembered_as_such() {
+    let mut sim = Sim::new(1, 1);
+    // Where the command is not sent ahead of the login, an end without an answer puts nothing in doubt.
+    let mut gateway = server();
+    gateway.ident = "SSH-2.0-Gateway".to_owned();
+    let plan = Plan::new().with(Point::Before(Moment::AuthSuccess, 1), Act::Close);
+    sim.host(
+        1,
+        Behaviour::Serving(Arc::new(gateway.clone()), plan, Commands::Echo(0)),
+    );
+    sim.run_for(3 * RTT);
+    sim.behave(address(1), serving(gateway, Commands::Echo(0)));
+    sim.run();
+    assert_eq!(
+        (sim.outcome(1).status, sim.outcome(1).attempts),
+        (Status::Ok, 2),
+        "{:?}",
+        sim.log
+    );
+    let none_first: Vec<bool> = sim.remembered.iter().map(|memory| memory.none_first).collect();
+    assert_eq!(none_first, [false, true]);
+}
+
+#[test]
 fn an_early_login_that_ends_the_connection_is_repeated_step_by_step_with_the_other_keys() {
     let mut sim = Sim::new(1, 1);
     sim.keys = vec![key(), key()];

@@ -182,6 +182,7 @@ impl fmt::Display for Problem {
             ),
             Self::TooMany { keyword, limit } => write!(f, "more than {limit} values for {keyword}"),
             Self::TooManyIncludes => f.write_str("too many nested Include files"),
+            Self::Unreadable(ErrorKind::NotFound) => f.write_str("no such file"),
             Self::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
             Self::UnknownToken { keyword, token } => write!(f, "unknown token {token} in {keyword}"),
             Self::UndefinedVariable { keyword, name } => {

@@ -150,7 +150,7 @@ fn a_named_file_replaces_both_and_must_exist() {
     world.local.files = ConfigFiles::from_flag(Some("NONE"));
     check(&world, "a", &[]);
     world.local.files = ConfigFiles::from_flag(Some("/missing"));
-    check_error(&world, "a", "/missing: cannot be read: entity not found");
+    check_error(&world, "a", "/missing: no such file");
 }
 
 #[test]
