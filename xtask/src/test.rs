@@ -236,13 +236,24 @@ fn tidy() -> Result<String> {
     Ok(String::new())
 }
 
+/// Tests of Ctrl-C send signals to programs that leave an ignored signal ignored. A shell's background jobs, and so
+/// whatever runs in them, ignore SIGINT; this puts it right, where env(1) can.
+const DEFAULT_SIGNALS: &str = "--default-signal=HUP,INT,QUIT,TERM";
+
 /// The results are shown again, added up, as the last word: they are what a reader of a log looks for.
 fn tests() -> Result<String> {
-    let python = setup::python();
+    let env_can = command::run_quietly(Command::new("env").args([DEFAULT_SIGNALS, "true"])).is_ok();
     let mut tally = Tally::default();
-    let result = each_with(TESTS, |command| {
-        command.env("MUX_TEST_PYTHON", &python);
-        command::run_and_read(command, |line| tally.add(line))
+    let result = each_with(TESTS, |cargo| {
+        let mut command = Command::new("env");
+        command
+            .args(env_can.then_some(DEFAULT_SIGNALS))
+            .arg(cargo.get_program())
+            .args(cargo.get_args());
+        command
+            .current_dir(paths::root())
+            .env("MUX_TEST_PYTHON", setup::python());
+        command::run_and_read(&mut command, |line| tally.add(line))
     });
     println!("{tally}");
     result.map(|()| tally.to_string())
