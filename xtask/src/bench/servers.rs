@@ -87,26 +87,22 @@ pub(super) fn openssh(directory: &Directory, kex: KeyExchange) -> Result<Running
     )
 }
 
-/// dropbear reads keys from the user's home only. It gets a mount namespace of its own in which the account's home is
-/// `directory`: nothing is written to the real home, and the namespace is gone with the process.
+/// dropbear reads keys from the user's home only. It gets a mount namespace of its own in which that home is one below
+/// `directory`: nothing is written to the real one, and the namespace is gone with the process.
 pub(super) fn dropbear(directory: &Directory) -> Result<Running> {
     let port = free_port()?;
-    let path = directory.path();
     let ssh = directory.join("home/.ssh");
     std::fs::create_dir_all(&ssh)?;
     std::fs::copy(directory.join("authorized_keys"), ssh.join("authorized_keys"))?;
-    let passwd = std::fs::read_to_string("/etc/passwd")?;
-    let (user, home) = (user()?, directory.join("home"));
-    let moved: Vec<String> = passwd.lines().map(|line| with_home(line, &user, &home)).collect();
-    std::fs::write(directory.join("passwd"), moved.join("\n") + "\n")?;
     command::run_quietly(
         Command::new("dropbearkey")
             .args(["-t", "ed25519", "-f"])
             .arg(directory.join("dropbear_host_key")),
     )?;
+    // Relative paths: should `directory` lie below the home, it is still there as the working directory.
     let script = format!(
-        "mount --bind '{path}/passwd' /etc/passwd && exec '{dropbear}' -F -E -s -p 127.0.0.1:{port} -r '{path}/dropbear_host_key' -P '{path}/dropbear.pid'",
-        path = path.display(),
+        "mount --bind home '{home}' && exec '{dropbear}' -F -E -s -p 127.0.0.1:{port} -r dropbear_host_key -P dropbear.pid",
+        home = account()?.dir.display(),
         dropbear = command::find("dropbear")
             .context("bench rtt needs dropbear")?
             .display(),
@@ -118,7 +114,10 @@ pub(super) fn dropbear(directory: &Directory) -> Result<Running> {
     } else {
         &["--mount", "--map-root-user"]
     };
-    command.args(namespaces).args(["sh", "-c", &script]);
+    command
+        .args(namespaces)
+        .args(["sh", "-c", &script])
+        .current_dir(directory.path());
     start(command, port, &directory.join("dropbear.log"))
 }
 
@@ -166,19 +165,12 @@ pub(super) fn dropbear_public_key(directory: &Directory) -> Result<String> {
 
 /// Who logs in: whoever runs the benchmark.
 pub(super) fn user() -> Result<String> {
-    let user = nix::unistd::User::from_uid(nix::unistd::geteuid())?;
-    Ok(user.context("this user has no name")?.name)
+    Ok(account()?.name)
 }
 
-/// A line of passwd with another home, if it is this user's.
-fn with_home(line: &str, user: &str, home: &Path) -> String {
-    let mut fields: Vec<String> = line.split(':').map(str::to_owned).collect();
-    if fields.first().is_some_and(|name| name == user)
-        && let Some(field) = fields.get_mut(5)
-    {
-        *field = home.display().to_string();
-    }
-    fields.join(":")
+fn account() -> Result<nix::unistd::User> {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid())?;
+    user.context("this user has no name")
 }
 
 /// Starts a server in the background and waits until it accepts.
@@ -218,22 +210,4 @@ fn start(mut command: Command, port: u16, log: &Path) -> Result<Running> {
 /// A port that nobody had a moment ago.
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_users_own_line_gets_another_home() {
-        let home = Path::new("/tmp/h");
-        assert_eq!(
-            with_home("a:x:1:1:A:/home/a:/bin/sh", "a", home),
-            "a:x:1:1:A:/tmp/h:/bin/sh"
-        );
-        assert_eq!(
-            with_home("b:x:1:1:B:/home/b:/bin/sh", "a", home),
-            "b:x:1:1:B:/home/b:/bin/sh"
-        );
-    }
 }
