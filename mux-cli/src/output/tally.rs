@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::escape::neutralise;
 use super::style::{StreamStyle, success_style, trouble_style};
-use crate::hub::{Outcome, RequestId, Status};
+use crate::hub::{Outcome, RequestId, Stage, Status};
 use crate::targets::{Target, fold};
 
 /// All statuses, in the order of the summary.
@@ -113,7 +114,7 @@ impl Tally {
         out
     }
 
-    /// Failures by kind and reason. Reasons that differ only in the name of their host are one.
+    /// Failures by kind and reason. Reasons that differ only in the name or address of their host are one.
     fn reasons<'a>(&self, hosts: &'a [Target]) -> Vec<(Status, String, Vec<&'a Target>)> {
         let mut groups: Vec<(Status, Reason, Vec<&Target>)> = Vec::new();
         let mut places: HashMap<(Status, String), usize> = HashMap::new();
@@ -152,7 +153,7 @@ fn status_of(outcome: Option<&Outcome>) -> Status {
 struct Reason {
     /// In its own words.
     own: String,
-    /// With `%h` in the place of its name, to be compared with others.
+    /// With `%h` in the place of its name and `%a` in that of its address, to be compared with others.
     general: String,
 }
 
@@ -166,6 +167,17 @@ impl Reason {
             general
         } else {
             replace_name(&general, &host.host)
+        };
+        let is_tcp = outcome.is_some_and(|outcome| {
+            outcome
+                .error
+                .as_ref()
+                .is_some_and(|error| error.stage == Stage::Tcp)
+        });
+        let general = if is_tcp {
+            replace_addresses(&general)
+        } else {
+            general
         };
         Self { own, general }
     }
@@ -186,6 +198,19 @@ fn replace_name(text: &str, name: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// A rack without power is a thousand addresses and one reason.
+fn replace_addresses(text: &str) -> String {
+    let words = text.split(' ').map(|word| {
+        let bare = word.strip_suffix(':').unwrap_or(word);
+        let is_address = bare.parse::<SocketAddr>().is_ok() || bare.parse::<IpAddr>().is_ok();
+        match is_address {
+            true => word.replace(bare, "%a"),
+            false => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn words(outcome: &Outcome, status: Status) -> String {

@@ -98,6 +98,8 @@ impl Told {
             "{}",
             self.stderr
         );
+        let folded = "\nunreachable: h[001-010]: tcp: connect to %a: connection refused\n";
+        assert!(self.stderr.contains(folded), "{}", self.stderr);
     }
 }
 

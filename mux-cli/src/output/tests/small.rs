@@ -75,6 +75,30 @@ fn reasons_that_differ_in_the_host_only_are_one() {
 }
 
 #[test]
+fn reasons_that_differ_in_the_address_only_are_one_where_it_is_the_connection_that_failed() {
+    let at = |stage, address: &str| {
+        let text = format!("connect to {address}: connection refused");
+        failed(Status::Unreachable, stage, &text)
+    };
+    let tcp = ["192.0.2.1:22", "[2001:db8::2]:22"].map(|address| at(Stage::Tcp, address));
+    assert_eq!(
+        summary_of(tcp.to_vec(), &["a1", "a2"]),
+        "ok=0 unreachable=2 in 1.4s\nunreachable: a[1-2]: tcp: connect to %a: connection refused\n"
+    );
+    assert_eq!(
+        summary_of(tcp[..1].to_vec(), &["a1"]),
+        "ok=0 unreachable=1 in 1.4s\nunreachable: a1: tcp: connect to 192.0.2.1:22: connection refused\n"
+    );
+    let said = ["192.0.2.1", "192.0.2.2"].map(|address| at(Stage::Channel, address));
+    let apart = summary_of(said.to_vec(), &["a1", "a2"]);
+    assert_eq!(
+        apart.lines().count(),
+        3,
+        "a server's own words are left alone: {apart}"
+    );
+}
+
+#[test]
 fn words_of_a_server_can_do_nothing_to_the_terminal() {
     let hostile = failed(Status::Auth, Stage::Auth, "no\x1b[2J\nok=1");
     assert_eq!(
