@@ -1,7 +1,7 @@
 //! What must not outlive a verb: servers that it started and directories that it filled.
 //!
-//! A [`Guard`] undoes its thing when dropped; Ctrl-C and SIGTERM undo everything and leave with 128 + the signal.
-//! It never touches what was not handed to it.
+//! A guard ([`Directory`], [`Server`]) undoes its thing when dropped; Ctrl-C and SIGTERM undo everything and leave with
+//! 128 + the signal. Nothing is touched that was not handed to this module.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -59,11 +59,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => {
                 self.ended.signal = Some(signal.chars().filter(char::is_ascii_graphic).collect());
             }
-            Said::Opened { channel } if self.is_command(channel) => {
-                self.reach(cx, Stage::Command);
-                self.login.stop(cx.now);
-                self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
-            }
+            Said::Opened { channel } if self.is_command(channel) => self.command_begun(cx),
             Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
             Said::ChannelFailed {
                 channel,
@@ -77,6 +73,13 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
+    }
+
+    /// Its channel is open: from here on the command's own time counts.
+    fn command_begun<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        self.reach(cx, Stage::Command);
+        self.login.stop(cx.now);
+        self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
     }
 
     /// A key is to sign. The client asks only for keys that it was given.
