@@ -211,26 +211,24 @@ fn show(cells: &[Cell]) -> Value {
         );
     }
     table::print(&rows);
-    let valid = calibration.is_some_and(|slope| (slope - CALIBRATION).abs() <= TOLERANCE);
-    match calibration {
-        Some(slope) if valid => println!(
-            "  {}",
-            style::good(&format!(
-                "calibrated: ssh takes {slope:.2} round trips ({CALIBRATION:.1} ± {TOLERANCE})"
-            ))
-        ),
-        Some(slope) => println!(
-            "  {}",
-            style::bad(&format!(
-                "VOID: ssh takes {slope:.2} round trips instead of {CALIBRATION:.1} ± {TOLERANCE}; this table means nothing"
-            ))
-        ),
-        None => println!(
-            "  {}",
-            style::bad("VOID: without ssh there is no calibration; this table means nothing")
-        ),
-    }
+    let valid = judge(calibration);
     json!({ "cases": results, "calibrated": valid })
+}
+
+/// Whether the table means anything; says so beneath it.
+fn judge(calibration: Option<f64>) -> bool {
+    let valid = calibration.is_some_and(|slope| (slope - CALIBRATION).abs() <= TOLERANCE);
+    let verdict = match calibration {
+        Some(slope) if valid => style::good(&format!(
+            "calibrated: ssh takes {slope:.2} round trips ({CALIBRATION:.1} ± {TOLERANCE})"
+        )),
+        Some(slope) => style::bad(&format!(
+            "VOID: ssh takes {slope:.2} round trips instead of {CALIBRATION:.1} ± {TOLERANCE}; this table means nothing"
+        )),
+        None => style::bad("VOID: without ssh there is no calibration; this table means nothing"),
+    };
+    println!("  {verdict}");
+    valid
 }
 
 /// The least wall at each distance: what else the machine does only ever adds, and the slope is about the network.
