@@ -44,7 +44,7 @@ impl Case {
             Self::FirstContact => "mux, first contact",
             Self::Remembered => "mux, remembered",
             Self::NextCommand => "mux, next command",
-            Self::Peer(Client::Ssh) => "ssh",
+            Self::Peer(Client::Ssh) => "ssh, curve25519",
             Self::Peer(client) => client.name(),
         }
     }
@@ -138,7 +138,11 @@ fn round_of(directory: &Directory, fleet: &Fleet, options: &Options) -> Result<V
 }
 
 fn wall(fleet: &Fleet, client: Client, state: &Path) -> Result<f64> {
-    let run = cost::measure(&fleet.scratch, &client.command(fleet, state, REMOTE))?;
+    let command = match client {
+        Client::Ssh => clients::ssh_for_calibration(fleet, REMOTE),
+        Client::Mux | Client::Asyncssh | Client::Bssh => client.command(fleet, state, REMOTE),
+    };
+    let run = cost::measure(&fleet.scratch, &command)?;
     let answers = client.answers(&run.stdout, &clients::expected_answer()?);
     ensure!(
         answers == 1,
