@@ -22,6 +22,13 @@ use crate::writer::{Report, Writer};
 /// Who leaves does not wait longer for a reader that stands still.
 const LEAVING: Duration = Duration::from_secs(1);
 
+/// Output is handed to the writer this often, unless there is much of it or it is the last. Each time wakes two threads,
+/// which costs as much as half the messages of a login; nobody sees a fiftieth of a second.
+const HAND_OVER: Duration = Duration::from_millis(20);
+
+/// Bytes of output that are handed over at once: half the smallest window of a channel, so that no host ever waits.
+const MUCH: usize = 32 * 1024;
+
 /// Everything that a run consists of.
 #[derive(Debug)]
 pub(super) struct Engine {
@@ -34,6 +41,12 @@ pub(super) struct Engine {
     stop: Stop,
     targets: Vec<Target>,
     asking: bool,
+    /// Bytes for the output since it was last handed over; what is not output of a host counts as one.
+    fresh: usize,
+    /// Nothing is handed over before, unless there is reason.
+    hand_over_next: Option<Instant>,
+    /// The writer had no room for everything.
+    backlog: bool,
     cut: Option<Cut>,
     /// Not waiting for hosts any more, and only until then for the writer.
     leave_by: Option<Instant>,
@@ -60,6 +73,9 @@ impl Engine {
             stop,
             targets,
             asking: false,
+            fresh: 0,
+            hand_over_next: None,
+            backlog: false,
             cut: None,
             leave_by: None,
             over: false,
@@ -79,12 +95,17 @@ impl Engine {
 
     /// An event that the hub knows nothing of.
     pub(super) fn tell(&mut self, event: Event) {
+        self.fresh += match &event {
+            Event::Output { data, .. } => data.len(),
+            Event::Stage { .. } => 0,
+            Event::Finished { .. } | Event::Notice { .. } => 1,
+        };
         self.output.handle(event);
     }
 
     /// Something about the run as a whole.
     pub(super) fn say(&mut self, level: Level, text: String) {
-        self.output.handle(Event::Notice {
+        self.tell(Event::Notice {
             request: None,
             level,
             text,
@@ -121,6 +142,7 @@ impl Engine {
             self.hub.poll_timeout(),
             self.outside.poll_timeout(),
             self.output.poll_timeout(),
+            self.hand_over_at(),
             self.leave_by,
         ];
         due.into_iter()
@@ -138,6 +160,7 @@ impl Engine {
         }
         if self.output.poll_timeout().is_some_and(|at| at <= now) {
             self.output.handle_timeout(now);
+            self.fresh += 1;
         }
         self.settle(now);
     }
@@ -165,7 +188,7 @@ impl Engine {
             } else if let Some((ticket, answer)) = self.outside.poll_answer() {
                 self.hub.answer(now, &mut self.net, ticket, answer);
             } else if let Some(event) = self.hub.poll_event() {
-                self.output.handle(event);
+                self.tell(event);
             } else {
                 break;
             }
@@ -173,6 +196,7 @@ impl Engine {
         if self.outside.is_asking() != self.asking {
             self.asking = !self.asking;
             self.output.hold_progress(self.asking);
+            self.fresh += MUCH;
         }
         for text in self.outside.warnings() {
             self.say(Level::Warning, text);
@@ -180,15 +204,33 @@ impl Engine {
         if self.hub.is_idle() {
             self.finish(now);
         }
+        self.hand_over(now);
+        while let Some(credit) = self.output.poll_consumed() {
+            self.hub
+                .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+        }
+    }
+
+    /// Gives the writer what there is to write, as far as it has room.
+    fn hand_over(&mut self, now: Instant) {
+        let at_once = self.over || self.backlog || self.fresh >= MUCH;
+        let early = self.hand_over_next.is_some_and(|at| at > now);
+        if !at_once && (early || self.fresh == 0) {
+            return;
+        }
         while self.writer.has_room()
             && let Some(write) = self.output.poll_write()
         {
             self.writer.send(write);
         }
-        while let Some(credit) = self.output.poll_consumed() {
-            self.hub
-                .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
-        }
+        self.backlog = !self.writer.has_room();
+        self.hand_over_next = Some(now + HAND_OVER);
+        self.fresh = 0;
+    }
+
+    /// When output that waits is handed over.
+    fn hand_over_at(&self) -> Option<Instant> {
+        self.hand_over_next.filter(|_| self.fresh > 0)
     }
 
     /// No more output will come.
@@ -247,6 +289,7 @@ impl Engine {
     }
 
     fn fail(&mut self, text: &str) {
+        self.fresh += 1;
         self.cut.get_or_insert(Cut::Internal);
         self.output.complain(text);
     }
