@@ -13,6 +13,7 @@ mod outside;
 mod report;
 mod select;
 mod settings;
+mod signing;
 mod start;
 mod stop;
 mod task;

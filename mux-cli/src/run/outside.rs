@@ -10,15 +10,16 @@ use mux_core::Mailbox;
 use mux_ssh::client::QuestionId;
 use mux_ssh::keys::{KeyFile, PublicKey};
 
-use super::agents::{Agents, Listing, Wanted};
+use super::agents::{Agents, Listing};
 use super::hosts::{Hosts, Lesson};
 use super::net::{Heard, Net};
 use super::offers::Offers;
 use super::settings::{Prepared as Target, Profile};
+use super::signing::Waiting;
 use super::task::{Done, Task};
 use super::terminal::Terminal;
 use crate::hub::{Action, Answer, Decision, Judgement, KeyId, Prepared, RequestId, Ticket};
-use crate::keyring::{Keyring, Signing};
+use crate::keyring::Keyring;
 use crate::pool::Pool;
 use crate::state::{Server, State};
 use mux_ssh::known_hosts::HostId;
@@ -27,7 +28,7 @@ use mux_ssh::known_hosts::HostId;
 #[derive(Debug)]
 pub(crate) struct Known {
     host: HostId,
-    profile: Arc<Profile>,
+    pub(super) profile: Arc<Profile>,
     server: Server,
     user: String,
 }
@@ -47,35 +48,25 @@ impl Known {
     }
 }
 
-/// A signature that waits for a passphrase.
-#[derive(Debug)]
-struct Waiting {
-    ticket: Ticket,
-    question: QuestionId,
-    algorithm: mux_ssh::algorithms::SignatureAlgorithm,
-    data: bytes::Bytes,
-    binding: mux_ssh::client::SessionBinding,
-}
-
 /// The outside of a hub.
 #[derive(Debug)]
 pub(crate) struct Outside {
-    targets: HashMap<RequestId, Known>,
+    pub(super) targets: HashMap<RequestId, Known>,
     offers: HashMap<usize, (Arc<Profile>, Arc<Offers>)>,
-    keyring: Keyring,
-    agents: Agents,
+    pub(super) keyring: Keyring,
+    pub(super) agents: Agents,
     hosts: Hosts,
     state: State,
-    pool: Pool<Task>,
+    pub(super) pool: Pool<Task>,
     done: Mailbox<Done>,
     answers: VecDeque<(Ticket, Answer)>,
     /// Attempts that wait for the list of an agent.
     unprepared: Vec<Ticket>,
     /// Signatures that wait for a passphrase, by key.
-    locked: HashMap<KeyId, Vec<Waiting>>,
+    pub(super) locked: HashMap<KeyId, Vec<Waiting>>,
     /// Keys whose passphrase is to be asked for next, one at a time.
-    to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
-    asking: Option<Terminal>,
+    pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
+    pub(super) asking: Option<Terminal>,
 }
 
 impl Outside {
@@ -210,7 +201,7 @@ impl Outside {
         self.state.save()
     }
 
-    fn collect(&mut self, now: Instant, net: &mut Net) {
+    pub(super) fn collect(&mut self, now: Instant, net: &mut Net) {
         self.answers.extend(self.agents.take_answers());
         if self.agents.take_listed() {
             for ticket in std::mem::take(&mut self.unprepared) {
@@ -219,7 +210,7 @@ impl Outside {
         }
     }
 
-    fn answer(&mut self, ticket: Ticket, answer: Answer) {
+    pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
         self.answers.push_back((ticket, answer));
     }
 
@@ -316,114 +307,6 @@ impl Outside {
         ) {
             let judgement = Judgement::Refuse(format!("host key not kept: {error}"));
             self.answer(ticket, Answer::HostKey { question, judgement });
-        }
-    }
-
-    fn sign(&mut self, now: Instant, net: &mut Net, key: KeyId, wanted: Waiting) {
-        let Waiting {
-            ticket,
-            question,
-            algorithm,
-            ..
-        } = wanted;
-        match self.keyring.sign(key, algorithm, &wanted.data) {
-            Signing::Done(signature) => self.answer(ticket, Answer::Signed { question, signature }),
-            Signing::Agent(socket) => {
-                let Some(public) = self.keyring.public(key).cloned() else {
-                    return;
-                };
-                let Waiting { data, binding, .. } = wanted;
-                let wanted = Wanted {
-                    ticket,
-                    question,
-                    socket,
-                    key: public,
-                    algorithm,
-                    data,
-                    binding,
-                };
-                self.agents.sign(net, wanted);
-                self.collect(now, net);
-            }
-            Signing::Locked(file) => self.wait_for_passphrase(now, net, key, file, wanted),
-        }
-    }
-
-    fn wait_for_passphrase(
-        &mut self,
-        now: Instant,
-        net: &mut Net,
-        key: KeyId,
-        file: Arc<KeyFile>,
-        wanted: Waiting,
-    ) {
-        let batch = self
-            .targets
-            .get(&wanted.ticket.request)
-            .is_some_and(|known| known.profile.batch);
-        if batch {
-            let signature = Err("needs a passphrase, and BatchMode forbids to ask".to_owned());
-            return self.answer(
-                wanted.ticket,
-                Answer::Signed {
-                    question: wanted.question,
-                    signature,
-                },
-            );
-        }
-        self.answer(wanted.ticket, Answer::Asking(true));
-        let waiting = self.locked.entry(key).or_default();
-        waiting.push(wanted);
-        if waiting.len() == 1 && !self.to_ask.iter().any(|(known, _)| *known == key) {
-            self.to_ask.push_back((key, file));
-        }
-        self.ask_next(now, net);
-    }
-
-    /// Asks for one passphrase at a time: there is one terminal.
-    fn ask_next(&mut self, now: Instant, net: &mut Net) {
-        while self.asking.is_none()
-            && let Some((key, file)) = self.to_ask.pop_front()
-        {
-            if !self.keyring.is_locked(key) {
-                // Queued while it was being asked for.
-                continue;
-            }
-            let label = self.keyring.label(key);
-            let started = Terminal::open().and_then(|terminal| {
-                let theirs = terminal.try_clone()?;
-                self.pool.submit(
-                    now,
-                    Task::Unlock {
-                        key,
-                        label,
-                        file,
-                        terminal: theirs,
-                    },
-                )?;
-                Ok(terminal)
-            });
-            match started {
-                Ok(terminal) => self.asking = Some(terminal),
-                Err(_) => {
-                    let reason = "needs a passphrase, and there is no terminal to ask on";
-                    self.unlocked(now, net, key, Err(reason.to_owned()));
-                }
-            }
-        }
-    }
-
-    fn unlocked(
-        &mut self,
-        now: Instant,
-        net: &mut Net,
-        key: KeyId,
-        result: Result<mux_ssh::keys::PrivateKey, String>,
-    ) {
-        self.keyring.unlocked(key, result);
-        for waiting in self.locked.remove(&key).unwrap_or_default() {
-            self.answer(waiting.ticket, Answer::Asking(false));
-            self.sign(now, net, key, waiting);
         }
     }
 
