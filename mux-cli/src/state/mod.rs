@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use mux_ssh::transport::ServerMemory;
+use rustix::fs::OFlags;
 
 use self::sorted::Changes;
 
@@ -176,7 +177,8 @@ fn habits(line: &str) -> Option<ServerMemory> {
 /// The lines behind the header.
 fn read(file: &Path) -> String {
     let mut text = String::new();
-    let result = File::open(file).and_then(|file| file.take(MAX_FILE).read_to_string(&mut text));
+    let result = regular(OpenOptions::new().read(true), file)
+        .and_then(|file| file.take(MAX_FILE).read_to_string(&mut text));
     match result {
         Ok(_) => text.strip_prefix(HEADER).unwrap_or_default().to_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -201,12 +203,19 @@ fn wait_for(lock: &File) -> io::Result<()> {
 
 /// Opens a file that only its owner may read.
 fn private(path: &Path, truncate: bool) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(truncate)
-        .mode(0o600)
-        .open(path)
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(truncate).mode(0o600);
+    regular(&mut options, path)
+}
+
+/// Opens a regular file. Whatever else has its name is not waited for: opening a pipe would stop the run for good.
+fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("open flags are an int in C");
+    let file = options.custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
 }
 
 #[cfg(test)]
@@ -255,6 +264,15 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_the_file_is_not_waited_for() {
+        let home = home();
+        fs::create_dir(home.path().join("mux")).unwrap();
+        let (file, mode) = (home.path().join("mux/hosts"), rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(State::load(Some(home.path().to_owned())).server(&server()), None);
     }
 
     #[test]
