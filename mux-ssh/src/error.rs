@@ -86,7 +86,7 @@ pub enum Violation {
     // Order.
     /// A message that can't come now.
     UnexpectedMessage(u8),
-    /// Under strict key exchange, KEXINIT was not the peer's first packet (OpenSSH PROTOCOL §1.10).
+    /// Under strict key exchange, KEXINIT was not the peer's first packet (OpenSSH PROTOCOL §1.9).
     StrictFirstPacket,
     /// More messages without meaning before the first NEWKEYS than any honest peer sends.
     IgnoreFlood,

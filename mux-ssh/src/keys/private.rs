@@ -66,10 +66,6 @@ impl PrivateKey {
     }
 
     /// The Ed25519 key of a seed.
-    #[cfg_attr(
-        not(any(test, feature = "server")),
-        expect(dead_code, reason = "hosts for tests and demos")
-    )]
     pub(crate) fn from_ed25519_seed(seed: &[u8; 32]) -> Result<Self, SignError> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| SignError::Crypto)?;
         Self::from_signer(Signer::Ed25519(pair), String::new()).map_err(|_| SignError::Crypto)

@@ -15,7 +15,7 @@ pub const MAX_NAMES: usize = 256;
 const MAX_SHOWN: usize = 512;
 const COOKIE: usize = 16;
 
-/// RFC 8308 §2.1 and OpenSSH PROTOCOL §1.10: names in the kex list that are no key exchange.
+/// RFC 8308 §2.1 and OpenSSH PROTOCOL §1.9: names in the kex list that are no key exchange.
 const EXT_INFO_C: &str = "ext-info-c";
 const EXT_INFO_S: &str = "ext-info-s";
 const STRICT_C: &str = "kex-strict-c-v00@openssh.com";

@@ -53,7 +53,7 @@ use self::kexinit::Side;
 use self::packet::{Inbound, Outbound};
 pub use self::packet::{MAX_PACKET, MAX_PLAIN_PACKET};
 use self::phase::Exchange;
-pub use self::receive::{MAX_DESCRIPTION, MAX_IGNORED_BEFORE_KEYS, MAX_UNKNOWN_MESSAGES};
+pub use self::receive::{MAX_DESCRIPTION, MAX_IGNORED_BEFORE_KEYS, MAX_OWED, MAX_PING, MAX_UNKNOWN_MESSAGES};
 use crate::Error;
 use crate::algorithms::Algorithms;
 use crate::keys::PublicKey;
@@ -165,7 +165,8 @@ struct Peer {
     ignored: u32,
     unknown: u32,
     ext_infos: u8,
-    ext_info_forbidden: bool,
+    /// The login is complete, whichever side logged in.
+    logged_in: bool,
 }
 
 /// What the first key exchange fixed.
@@ -241,7 +242,7 @@ impl Transport {
             ignored: 0,
             unknown: 0,
             ext_infos: 0,
-            ext_info_forbidden: false,
+            logged_in: false,
         };
         Self {
             role,
@@ -297,9 +298,9 @@ impl Transport {
         }
     }
 
-    /// EXT_INFO from now on is a violation: the login is complete.
-    pub(crate) fn forbid_ext_info(&mut self) {
-        self.peer.ext_info_forbidden = true;
+    /// The login is complete: EXT_INFO from now on is a violation, PING is answered.
+    pub(crate) fn login_done(&mut self) {
+        self.peer.logged_in = true;
     }
 
     /// Starts a key exchange, unless one is under way or the first has not happened.

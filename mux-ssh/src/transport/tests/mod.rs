@@ -16,4 +16,5 @@ mod hostile;
 mod methods;
 mod packets;
 mod pair;
+mod ping;
 mod rekey;
