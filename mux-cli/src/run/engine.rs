@@ -23,8 +23,8 @@ use crate::writer::{Report, Writer};
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// Output is handed to the writer this often, unless there is much of it or it is the last. Each time wakes two threads,
-/// which costs as much as half the messages of a login; nobody sees a fiftieth of a second.
-const HAND_OVER: Duration = Duration::from_millis(20);
+/// which costs as much as half the messages of a login; nobody sees a twentieth of a second.
+const HAND_OVER: Duration = Duration::from_millis(50);
 
 /// Bytes of output that are handed over at once: half the smallest window of a channel, so that no host ever waits.
 const MUCH: usize = 32 * 1024;
@@ -223,6 +223,7 @@ impl Engine {
         {
             self.writer.send(write);
         }
+        self.writer.flush();
         self.backlog = !self.writer.has_room();
         self.hand_over_next = Some(now + HAND_OVER);
         self.fresh = 0;
@@ -260,13 +261,12 @@ impl Engine {
     fn reported(&mut self, now: Instant, report: Report) {
         self.writer.handle(&report);
         match report {
-            Report::Written {
-                credit: Some(credit), ..
-            } => {
-                self.hub
-                    .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            Report::Written { credits, .. } => {
+                for credit in credits {
+                    self.hub
+                        .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+                }
             }
-            Report::Written { credit: None, .. } => {}
             Report::Failed(error) if error.is_broken_pipe() => {
                 // Nobody reads: the hosts are told to stop, nobody waits for them, and there is nothing to say.
                 self.cut = Some(Cut::BrokenPipe);
