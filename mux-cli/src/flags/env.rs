@@ -3,8 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
+use super::UsageError;
 use super::duration::{parse_deadline, parse_duration};
-use super::{UsageError, table};
+use super::fanout::parse_fanout;
 
 /// Variables that stand in for flags. An empty one counts as not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Environment {
 
     pub(super) fn fanout(&self) -> Result<Option<usize>, UsageError> {
         value(self.fanout.as_deref(), "MUX_FANOUT", |text| {
-            table::parse_fanout(text).ok()
+            parse_fanout(text).ok()
         })
     }
 

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use super::{World, check, check_error};
+use crate::Printable;
 
 const FILE: &str = "/home/me/.ssh/config";
 
@@ -271,11 +272,12 @@ fn names_that_could_be_taken_for_something_else_are_refused() {
         "",
         "a|b",
         "a'b",
+        &"a".repeat(256),
     ] {
         check_error(
             &World::default(),
             name,
-            &format!("command line: invalid host name {name:?}"),
+            &format!("command line: invalid host name \"{}\"", Printable::new(name)),
         );
     }
     check_error(
