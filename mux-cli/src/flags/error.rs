@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use mux_ssh::Printable;
+
 /// A command line that can't be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsageError {
@@ -30,6 +32,8 @@ pub enum UsageError {
         name: &'static str,
         /// Its value.
         value: String,
+        /// What would have been right.
+        advice: String,
     },
 }
 
@@ -47,10 +51,11 @@ impl fmt::Display for UsageError {
             Self::NotSupportedYet(option) => write!(f, "{option}: not supported yet"),
             Self::PeerLetter { letter, advice } => write!(f, "-{letter}: {advice}"),
             Self::TwoFormats => f.write_str("-b and -B are --output grouped; leave one of them out"),
-            Self::Environment { name, value } => {
+            Self::Environment { name, value, advice } => {
                 write!(
                     f,
-                    "{name}={value:?}: not a value for this variable; change or unset it"
+                    "environment: {name}={}: {advice}; change or unset it",
+                    Printable::new(value)
                 )
             }
         }

@@ -33,7 +33,8 @@ pub fn main() -> u8 {
     let environment = Environment::of_process();
     if let Some(filter) = &environment.log {
         env_logger::Builder::new()
-            .parse_filters(&filter.to_string_lossy())
+            // What it does not understand it says, and that is foreign text as well.
+            .parse_filters(&words::printable(&filter.to_string_lossy()))
             .format(|to, record| {
                 let words = words::printable(&record.args().to_string());
                 writeln!(

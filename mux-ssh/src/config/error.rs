@@ -197,6 +197,9 @@ impl fmt::Display for Problem {
             Self::TooMany { keyword, limit } => write!(f, "more than {limit} values for {keyword}"),
             Self::TooManyIncludes => f.write_str("too many nested Include files"),
             Self::Unreadable(ErrorKind::NotFound) => f.write_str("no such file"),
+            Self::Unreadable(ErrorKind::PermissionDenied) => {
+                f.write_str("not readable for us, or writable for others (chmod go-w)")
+            }
             Self::Unreadable(ErrorKind::IsADirectory) => f.write_str("is a directory"),
             Self::Unreadable(ErrorKind::Unsupported) => f.write_str("not a regular file"),
             Self::Unreadable(ErrorKind::FileTooLarge) => write!(f, "larger than {} MiB", MAX_FILE >> 20),
