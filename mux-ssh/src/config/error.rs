@@ -153,6 +153,9 @@ pub enum Problem {
     InvalidUser(String),
 }
 
+const CHECKING_OFF: &str = "is not supported yet; \
+     accept-new takes the keys of new hosts and still refuses changed ones";
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = Printable::new;
@@ -189,21 +192,10 @@ impl fmt::Display for Problem {
                     "an RSA key of {bits} bits, and RequiredRSASize asks for {required}"
                 )
             }
-            Self::HostKeyCheckingOff { value } => write!(
-                f,
-                "StrictHostKeyChecking {value} is not supported yet; \
-                 accept-new takes the keys of new hosts and still refuses changed ones"
-            ),
+            Self::HostKeyCheckingOff { value } => write!(f, "StrictHostKeyChecking {value} {CHECKING_OFF}"),
             Self::TooMany { keyword, limit } => write!(f, "more than {limit} values for {keyword}"),
             Self::TooManyIncludes => f.write_str("too many nested Include files"),
-            Self::Unreadable(ErrorKind::NotFound) => f.write_str("no such file"),
-            Self::Unreadable(ErrorKind::PermissionDenied) => {
-                f.write_str("not readable for us, or writable for others (chmod go-w)")
-            }
-            Self::Unreadable(ErrorKind::IsADirectory) => f.write_str("is a directory"),
-            Self::Unreadable(ErrorKind::Unsupported) => f.write_str("not a regular file"),
-            Self::Unreadable(ErrorKind::FileTooLarge) => write!(f, "larger than {} MiB", MAX_FILE >> 20),
-            Self::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
+            Self::Unreadable(kind) => fmt_unreadable(f, *kind),
             Self::UnknownToken { keyword, token } => write!(f, "unknown token {} in {keyword}", shown(token)),
             Self::UndefinedVariable { keyword, name } => {
                 write!(
@@ -222,5 +214,25 @@ impl fmt::Display for Problem {
             Self::InvalidHostName(name) => write!(f, "invalid host name \"{}\"", shown(name)),
             Self::InvalidUser(name) => write!(f, "invalid user name \"{}\"", shown(name)),
         }
+    }
+}
+
+/// Why a file could not be read, and what would help.
+fn fmt_unreadable(f: &mut fmt::Formatter<'_>, kind: ErrorKind) -> fmt::Result {
+    const KNOWN: [(ErrorKind, &str); 4] = [
+        (ErrorKind::NotFound, "no such file"),
+        (
+            ErrorKind::PermissionDenied,
+            "not readable for us, or writable for others (chmod go-w)",
+        ),
+        (ErrorKind::IsADirectory, "is a directory"),
+        (ErrorKind::Unsupported, "not a regular file"),
+    ];
+    if kind == ErrorKind::FileTooLarge {
+        return write!(f, "larger than {} MiB", MAX_FILE >> 20);
+    }
+    match KNOWN.iter().find(|(known, _)| *known == kind) {
+        Some((_, words)) => f.write_str(words),
+        None => write!(f, "cannot be read: {kind}"),
     }
 }
