@@ -13,7 +13,7 @@ use super::report;
 use super::settings;
 use super::stop::{Order, Signal, Stop};
 use crate::exit::{self, Cut};
-use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage};
+use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage, StreamKind};
 use crate::output::{Destination, Output};
 use crate::plan::ExitRule;
 use crate::targets::Target;
@@ -47,6 +47,8 @@ pub(super) struct Engine {
     hand_over_next: Option<Instant>,
     /// The writer had no room for everything.
     backlog: bool,
+    /// Standard error takes no more. Words of ours are no loss there, words of hosts are.
+    stderr_failed: bool,
     cut: Option<Cut>,
     /// Not waiting for hosts any more, and only until then for the writer.
     leave_by: Option<Instant>,
@@ -76,6 +78,7 @@ impl Engine {
             fresh: 0,
             hand_over_next: None,
             backlog: false,
+            stderr_failed: false,
             cut: None,
             leave_by: None,
             over: false,
@@ -263,6 +266,10 @@ impl Engine {
         match report {
             Report::Written { credits, .. } => {
                 for credit in credits {
+                    if self.stderr_failed && credit.stream == StreamKind::Stderr {
+                        // Gone, and there is no place left to say it.
+                        self.cut.get_or_insert(Cut::Internal);
+                    }
                     self.hub
                         .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
                 }
@@ -274,7 +281,8 @@ impl Engine {
                 self.leave_by = Some(now);
             }
             Report::Failed(error) => match error.to {
-                Destination::Stderr | Destination::Progress => {}
+                Destination::Stderr => self.stderr_failed = true,
+                Destination::Progress => {}
                 Destination::Stdout => {
                     self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
                     self.fail(&error.to_string());
