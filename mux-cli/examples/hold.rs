@@ -188,7 +188,7 @@ impl Hold {
         };
         let mut client = Client::new(ClientConfig {
             user: self.user.clone(),
-            known_host_key_types: self.known.key_types(&mut self.memo, host),
+            known_host_key_types: self.known.key_types(&mut self.memo, host).types,
             identities: vec![identity],
             memory,
             spare: true,

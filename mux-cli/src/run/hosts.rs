@@ -11,10 +11,11 @@ use std::sync::Arc;
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::{HostId, KnownHosts, Memo, Place, Verdict, format_entry};
+use mux_ssh::known_hosts::{HostId, KeyTypes, KnownHosts, Memo, Place, Verdict, format_entry};
 
 use super::settings::Profile;
 use crate::hub::{Decision, Judgement, KeptIn, judge};
+use crate::state::State;
 
 /// Nine thousand hosts are a megabyte; more than this is no known_hosts file.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
@@ -43,10 +44,15 @@ impl Hosts {
         }
     }
 
-    /// By which types of key a host is known.
-    pub(crate) fn key_types(&mut self, profile: &Profile, host: &HostId) -> Vec<KeyType> {
+    /// By which types of key a host is known, or likely to be.
+    pub(crate) fn key_types(&mut self, profile: &Profile, host: &HostId, state: &State) -> Vec<KeyType> {
         let set = self.set(profile);
-        set.known.key_types(&mut set.memo, host)
+        for name in host.names().filter(|_| set.known.has_hashed_names()) {
+            if set.memo.salts(name).is_none() {
+                set.memo.remember(name, state.salts(name));
+            }
+        }
+        set.known.key_types(&mut set.memo, host).types
     }
 
     /// Decides about a key that a host proved to have.
@@ -54,6 +60,29 @@ impl Hosts {
         let set = self.set(profile);
         let verdict = set.known.lookup(&mut set.memo, host, key);
         judge(host, profile.policy, &verdict, key, self.kept(profile))
+    }
+
+    /// By which types of key a host is known whose key was not accepted, if it has not shown one of them and might if
+    /// asked differently than for those that were `asked_for`.
+    pub(crate) fn other_types(
+        &mut self,
+        profile: &Profile,
+        host: &HostId,
+        key: &PublicKey,
+        asked_for: &[KeyType],
+    ) -> Option<Vec<KeyType>> {
+        let set = self.set(profile);
+        // The verdict has looked at every line, so that nothing has to be assumed here.
+        let KeyTypes { types, assumed } = set.known.key_types(&mut set.memo, host);
+        let new = types.iter().any(|known| !asked_for.contains(known));
+        (!assumed && new && !types.contains(&key.key_type())).then_some(types)
+    }
+
+    /// Everything that was found out about hashed names goes into `state`.
+    pub(crate) fn keep(&self, state: &mut State) {
+        for (name, salts) in self.sets.values().flat_map(|set| set.memo.iter()) {
+            state.learn_salts(name, salts);
+        }
     }
 
     /// What came of writing a new key down.

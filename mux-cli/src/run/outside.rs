@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mux_core::Mailbox;
+use mux_ssh::algorithms::KeyType;
 use mux_ssh::client::QuestionId;
 use mux_ssh::keys::{KeyFile, PublicKey};
 
@@ -31,6 +32,8 @@ pub(crate) struct Known {
     pub(super) profile: Arc<Profile>,
     server: Server,
     user: String,
+    /// The types of host key that the server was asked for first, until it is asked for others.
+    asked_for: Option<Vec<KeyType>>,
 }
 
 impl Known {
@@ -44,6 +47,7 @@ impl Known {
             profile: Arc::clone(&target.profile),
             server,
             user: target.request.user.clone(),
+            asked_for: None,
         }
     }
 }
@@ -198,6 +202,7 @@ impl Outside {
         if let Some(terminal) = self.asking.take() {
             terminal.restore();
         }
+        self.hosts.keep(&mut self.state);
         self.state.save()
     }
 
@@ -222,13 +227,15 @@ impl Outside {
         let Some(offers) = self.offers(now, net, &profile) else {
             return self.unprepared.push(ticket);
         };
-        let Some(known) = self.targets.get(&ticket.request) else {
+        let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
+        let types = self.hosts.key_types(&known.profile, &known.host, &self.state);
+        known.asked_for = Some(types.clone());
         let worked = self.state.key(&known.server, &known.user);
         let prepared = Prepared {
             keys: offers.for_target(worked, &self.keyring),
-            known_host_key_types: self.hosts.key_types(&known.profile, &known.host),
+            known_host_key_types: types,
             memory: self.state.server(&known.server),
             skipped: offers.skipped.clone(),
         };
@@ -258,7 +265,7 @@ impl Outside {
     }
 
     fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
-        let Some(known) = self.targets.get(&ticket.request) else {
+        let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
         if let Some(bits) = key.rsa_bits().filter(|bits| *bits < known.profile.rsa_bits) {
@@ -269,10 +276,19 @@ impl Outside {
             let judgement = Judgement::Refuse(reason);
             return self.answer(ticket, Answer::HostKey { question, judgement });
         }
-        let judgement = match self.hosts.judge(&known.profile, &known.host, &key) {
-            Decision::Accept => Judgement::Accept,
-            Decision::Refuse(reason) => Judgement::Refuse(reason),
-            Decision::Learn => return self.learn(now, ticket, question, key),
+        let decision = self.hosts.judge(&known.profile, &known.host, &key);
+        let others = match (&decision, known.asked_for.take()) {
+            (Decision::Accept, _) | (_, None) => None,
+            (Decision::Refuse(_) | Decision::Learn, Some(asked_for)) => {
+                self.hosts
+                    .other_types(&known.profile, &known.host, &key, &asked_for)
+            }
+        };
+        let judgement = match (decision, others) {
+            (_, Some(types)) => Judgement::AskForOthers(types),
+            (Decision::Accept, None) => Judgement::Accept,
+            (Decision::Refuse(reason), None) => Judgement::Refuse(reason),
+            (Decision::Learn, None) => return self.learn(now, ticket, question, key),
         };
         self.answer(ticket, Answer::HostKey { question, judgement });
     }
