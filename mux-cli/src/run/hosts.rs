@@ -1,24 +1,23 @@
-//! The known_hosts files of a run: each set read once, asked many times, added to under a lock. Decides nothing about
-//! a key; that is the hub's `judge`.
+//! The known_hosts files of a run: each set read once, asked many times. Decides nothing about a key; that is the hub's
+//! `judge`. Writes nothing; that is for `lessons`.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::{HostId, KeyTypes, KnownHosts, Memo, Place, Verdict, format_entry};
+use mux_ssh::known_hosts::{HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
 
+use super::lessons::{Lesson, Lessons, Stamp};
 use super::settings::Profile;
 use crate::hub::{Decision, Judgement, KeptIn, judge};
 use crate::state::State;
 
 /// Nine thousand hosts are a megabyte; more than this is no known_hosts file.
-const MAX_FILE: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_FILE: u64 = 64 * 1024 * 1024;
 
 /// The files of one kind of target.
 #[derive(Debug)]
@@ -32,6 +31,7 @@ struct Set {
 pub(crate) struct Hosts {
     sets: HashMap<Vec<String>, Set>,
     default_file: String,
+    pub(crate) lessons: Lessons,
     warnings: Vec<String>,
 }
 
@@ -85,19 +85,20 @@ impl Hosts {
         }
     }
 
-    /// What came of writing a new key down.
+    /// What came of writing a new key to `file`.
     pub(crate) fn learned(
         &mut self,
         profile: &Profile,
+        file: &str,
         lesson: &Lesson,
-        result: io::Result<Verdict>,
+        result: Result<Verdict, &io::Error>,
     ) -> Judgement {
         let verdict = match result {
             Ok(verdict) => verdict,
             Err(error) => {
                 // As ssh: the key of an unknown host is taken although it can't be kept.
                 self.warnings
-                    .push(format!("{}: {}: {error}", lesson.host.name(), lesson.file));
+                    .push(format!("{}: {file}: {error}", lesson.host.name()));
                 Verdict::Unknown { authority: None }
             }
         };
@@ -110,10 +111,13 @@ impl Hosts {
         ) {
             Decision::Accept | Decision::Learn => {
                 let place = Place {
-                    file: Arc::from(lesson.file.as_str()),
+                    file: Arc::from(file),
                     line: 0,
                 };
-                self.set(profile).known.add(&lesson.host, &lesson.key, place);
+                let sets = self.sets.iter_mut();
+                for (_, set) in sets.filter(|(files, _)| files.iter().any(|other| other == file)) {
+                    set.known.add(&lesson.host, &lesson.key, place.clone());
+                }
                 Judgement::Accept
             }
             Decision::Refuse(reason) => Judgement::Refuse(reason),
@@ -143,11 +147,11 @@ impl Hosts {
             .chain(&profile.global_known_hosts)
             .cloned()
             .collect();
-        let warnings = &mut self.warnings;
+        let (warnings, lessons) = (&mut self.warnings, &mut self.lessons);
         self.sets.entry(files).or_insert_with_key(|files| {
             let contents = files
                 .iter()
-                .filter_map(|file| Some((file.as_str(), content(file, warnings)?)));
+                .filter_map(|file| Some((file.as_str(), content(file, lessons, warnings)?)));
             let contents: Vec<(&str, Vec<u8>)> = contents.collect();
             let known = KnownHosts::parse(contents.iter().map(|(file, content)| (*file, content.as_slice())));
             warnings.extend(known.warnings().iter().map(ToString::to_string));
@@ -159,9 +163,12 @@ impl Hosts {
     }
 }
 
-fn content(file: &str, warnings: &mut Vec<String>) -> Option<Vec<u8>> {
+fn content(file: &str, lessons: &mut Lessons, warnings: &mut Vec<String>) -> Option<Vec<u8>> {
     let mut content = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(MAX_FILE).read_to_end(&mut content));
+    let read = File::open(file).and_then(|opened| {
+        lessons.file_was_read(file, Stamp::of(&opened).ok());
+        opened.take(MAX_FILE).read_to_end(&mut content)
+    });
     match read {
         Ok(_) => Some(content),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -169,51 +176,5 @@ fn content(file: &str, warnings: &mut Vec<String>) -> Option<Vec<u8>> {
             warnings.push(format!("{file}: {error}"));
             None
         }
-    }
-}
-
-/// A key to be written down.
-#[derive(Clone, Debug)]
-pub(crate) struct Lesson {
-    pub(crate) host: HostId,
-    pub(crate) key: PublicKey,
-    pub(crate) file: String,
-    pub(crate) hash: bool,
-}
-
-impl Lesson {
-    /// Appends the key under a lock, unless another process has been faster. Blocks.
-    ///
-    /// # Errors
-    /// The file can't be read or written.
-    pub(crate) fn write(&self) -> io::Result<Verdict> {
-        let path = Path::new(&self.file);
-        if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
-            fs::DirBuilder::new().mode(0o700).create(directory)?;
-        }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)?;
-        file.lock()?;
-        let mut content = Vec::new();
-        Read::by_ref(&mut file).take(MAX_FILE).read_to_end(&mut content)?;
-        let known = KnownHosts::parse([(self.file.as_str(), content.as_slice())]);
-        let verdict = known.lookup(&mut Memo::default(), &self.host, &self.key);
-        if !matches!(verdict, Verdict::Unknown { .. }) {
-            return Ok(verdict);
-        }
-        let line = format_entry(&self.host, &self.key, self.hash).map_err(|_| ErrorKind::Other)?;
-        // Somebody's editor may have left the last line open.
-        let gap = if content.last().is_none_or(|last| *last == b'\n') {
-            ""
-        } else {
-            "\n"
-        };
-        file.seek(SeekFrom::End(0))?;
-        file.write_all(format!("{gap}{line}").as_bytes())?;
-        Ok(verdict)
     }
 }

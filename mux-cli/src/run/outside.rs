@@ -12,7 +12,8 @@ use mux_ssh::client::QuestionId;
 use mux_ssh::keys::{KeyFile, PublicKey};
 
 use super::agents::{Agents, Listing};
-use super::hosts::{Hosts, Lesson};
+use super::hosts::Hosts;
+use super::lessons::{Batch, Lesson, Written};
 use super::net::{Heard, Net};
 use super::offers::Offers;
 use super::settings::{Prepared as Target, Profile};
@@ -308,39 +309,67 @@ impl Outside {
             );
         };
         let lesson = Lesson {
+            ticket,
+            question,
             host: known.host.clone(),
             key,
-            file,
             hash: known.profile.hash_known_hosts,
         };
-        if let Err(error) = self.pool.submit(
-            now,
-            Task::Learn {
-                ticket,
-                question,
-                lesson,
-            },
-        ) {
-            let judgement = Judgement::Refuse(format!("host key not kept: {error}"));
-            self.answer(ticket, Answer::HostKey { question, judgement });
+        self.hosts.lessons.add(&file, lesson);
+        self.write_lessons(now, &file);
+    }
+
+    /// Has everything written that waits for `file`, unless it is being written to.
+    fn write_lessons(&mut self, now: Instant, file: &str) {
+        let mut new = Vec::new();
+        for lesson in self.hosts.lessons.take(file) {
+            let Some(known) = self.targets.get(&lesson.ticket.request) else {
+                continue;
+            };
+            // Another target of the same name may have taught it meanwhile.
+            match self.hosts.judge(&known.profile, &lesson.host, &lesson.key) {
+                Decision::Learn => new.push(lesson),
+                Decision::Accept => self.answer_lesson(&lesson, Judgement::Accept),
+                Decision::Refuse(reason) => self.answer_lesson(&lesson, Judgement::Refuse(reason)),
+            }
         }
+        let Some(batch) = self.hosts.lessons.batch(file, new) else {
+            return;
+        };
+        let lessons = batch.lessons.clone();
+        if let Err(error) = self.pool.submit(now, Task::Learn(batch)) {
+            for lesson in lessons {
+                self.answer_lesson(&lesson, Judgement::Refuse(format!("host key not kept: {error}")));
+            }
+            self.hosts.lessons.written(file, &Err(error));
+        }
+    }
+
+    fn learned(&mut self, now: Instant, batch: &Batch, result: io::Result<Written>) {
+        self.hosts.lessons.written(&batch.file, &result);
+        for (at, lesson) in batch.lessons.iter().enumerate() {
+            let Some(known) = self.targets.get(&lesson.ticket.request) else {
+                continue;
+            };
+            let verdict = match &result {
+                Ok(written) => Ok(written.verdicts.get(at).cloned().expect("one for each lesson")),
+                Err(error) => Err(error),
+            };
+            let judgement = self.hosts.learned(&known.profile, &batch.file, lesson, verdict);
+            self.answer_lesson(lesson, judgement);
+        }
+        self.write_lessons(now, &batch.file);
+    }
+
+    fn answer_lesson(&mut self, lesson: &Lesson, judgement: Judgement) {
+        let question = lesson.question;
+        self.answer(lesson.ticket, Answer::HostKey { question, judgement });
     }
 
     fn done(&mut self, now: Instant, net: &mut Net, done: Done) {
         match done {
             Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
-            Done::Learned {
-                ticket,
-                question,
-                lesson,
-                result,
-            } => {
-                let Some(known) = self.targets.get(&ticket.request) else {
-                    return;
-                };
-                let judgement = self.hosts.learned(&known.profile, &lesson, result);
-                self.answer(ticket, Answer::HostKey { question, judgement });
-            }
+            Done::Learned { batch, result } => self.learned(now, &batch, result),
             Done::Unlocked { key, result } => {
                 self.asking = None;
                 self.unlocked(now, net, key, result);
