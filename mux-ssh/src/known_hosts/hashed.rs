@@ -14,6 +14,10 @@ use crate::algorithms::KeyType;
 /// OpenSSH uses salts as long as its hash.
 pub(super) const SALT_LENGTH: usize = 20;
 
+/// How far from each other the keys of one host stand: servers have three or four, and scans of several hosts at once
+/// mix them a little.
+const NEIGHBOURS: usize = 8;
+
 /// What a name is hashed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Salt(pub [u8; SALT_LENGTH]);
@@ -137,6 +141,14 @@ impl HashedNames {
         let positions = self.by_key.get(&tail(blob)).map_or(&[][..], Vec::as_slice);
         let (before, behind) = positions.split_at(positions.partition_point(|position| *position <= last));
         self.at(behind).chain(self.at(before))
+    }
+
+    /// The names around a position. Whatever writes down a host's keys writes them one after the other.
+    pub(super) fn near(&self, position: u32) -> &[HashedName] {
+        let position = usize::try_from(position).unwrap_or(usize::MAX);
+        let first = position.saturating_sub(NEIGHBOURS).min(self.names.len());
+        let end = position.saturating_add(NEIGHBOURS + 1).min(self.names.len());
+        self.names.get(first..end).unwrap_or_default()
     }
 
     fn at<'a>(&'a self, positions: &'a [u32]) -> impl Iterator<Item = (u32, &'a HashedName)> {

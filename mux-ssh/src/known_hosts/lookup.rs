@@ -173,7 +173,9 @@ impl KnownHosts {
             .filter_map(|(position, hashed)| Some((position, hashed, self.entry(hashed.entry)?)))
             .find(|(_, hashed, entry)| entry.vouches_for(key) && hashed.is_of(name))?;
         memo.set_last(position);
-        memo.remember(name, [hashed.salt]);
+        let near = self.hashed.near(position).iter();
+        let others = near.filter(|near| near.is_of(name)).map(|near| near.salt);
+        memo.remember(name, std::iter::once(hashed.salt).chain(others));
         Some(entry)
     }
 

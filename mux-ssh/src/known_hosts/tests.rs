@@ -213,6 +213,22 @@ fn a_key_that_one_salt_vouches_for_hides_no_other_line_of_the_host() {
     assert_eq!(words(&hosts.lookup(&mut memo, &id, &key(4))), "changed 1 2 3");
 }
 
+#[test]
+fn a_line_that_is_found_leads_to_those_beside_it() {
+    let line = |host: &str, number| format_entry(&HostId::new(host, 22), &key(number), true).unwrap();
+    let text: String = (1..=4)
+        .flat_map(|number| [line("web1", number), line("web2", number)])
+        .collect();
+    let far: String = (0..20).map(|number| line(&format!("db{number}"), 5)).collect();
+    let text = format!("{}{far}{text}", line("web1", 9));
+    let hosts = KnownHosts::parse([("f", text.as_bytes())]);
+    let mut memo = Memo::default();
+    let verdict = hosts.lookup(&mut memo, &HostId::new("web1", 22), &key(2));
+    assert_eq!(words(&verdict), "known 24");
+    assert_eq!(memo.salts("web1").map(<[Salt]>::len), Some(4));
+    assert_eq!(memo.salts("web2"), None);
+}
+
 const ECDSA: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBD+L4layKAdRqiskRvlTVJNr3/1S0T1x\
     UFB9LPAROOrPQE2NXLb4RD/uDnnSBqrTI+qKpeAjfHvVBqMMwok6D3A=";
 
