@@ -2,10 +2,12 @@
 //! `judge`. Writes nothing; that is for `lessons`.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
+use mux_ssh::Printable;
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
@@ -13,6 +15,7 @@ use mux_ssh::known_hosts::{HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
 
 use super::lessons::{Lesson, Lessons, Stamp};
 use super::settings::Profile;
+use crate::files::{self, FileError};
 use crate::hub::{Decision, Judgement, KeptIn, judge};
 use crate::state::State;
 
@@ -91,14 +94,15 @@ impl Hosts {
         profile: &Profile,
         file: &str,
         lesson: &Lesson,
-        result: Result<Verdict, &io::Error>,
+        result: Result<Verdict, FileError>,
     ) -> Judgement {
         let verdict = match result {
             Ok(verdict) => verdict,
             Err(error) => {
                 // As ssh: the key of an unknown host is taken although it can't be kept.
+                let (host, file) = (lesson.host.name(), Printable::new(file));
                 self.warnings
-                    .push(format!("{}: {file}: {error}", lesson.host.name()));
+                    .push(format!("{host}: host key not kept: {file}: {error}"));
                 Verdict::Unknown { authority: None }
             }
         };
@@ -165,15 +169,18 @@ impl Hosts {
 
 fn content(file: &str, lessons: &mut Lessons, warnings: &mut Vec<String>) -> Option<Vec<u8>> {
     let mut content = Vec::new();
-    let read = File::open(file).and_then(|opened| {
-        lessons.file_was_read(file, Stamp::of(&opened).ok());
-        opened.take(MAX_FILE).read_to_end(&mut content)
+    let read = files::open(OpenOptions::new().read(true), Path::new(file)).and_then(|opened| {
+        // Before it is read: what others write meanwhile must not pass for read.
+        let stamp = Stamp::of(&opened).ok();
+        files::read_into(opened, MAX_FILE, &mut content)?;
+        lessons.file_was_read(file, stamp);
+        Ok(())
     });
     match read {
-        Ok(_) => Some(content),
+        Ok(()) => Some(content),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => {
-            warnings.push(format!("{file}: {error}"));
+            warnings.push(format!("{}: {error}", Printable::new(file)));
             None
         }
     }

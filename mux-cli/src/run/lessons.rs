@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use mux_ssh::client::QuestionId;
@@ -13,6 +13,7 @@ use mux_ssh::keys::PublicKey;
 use mux_ssh::known_hosts::{HostId, KnownHosts, Memo, Verdict, format_entry};
 
 use super::hosts::MAX_FILE;
+use crate::files::{self, FileError};
 use crate::hub::Ticket;
 
 /// A key to be written down, and the question that is answered then.
@@ -126,7 +127,7 @@ impl Lessons {
     }
 
     /// A batch is over.
-    pub(crate) fn written(&mut self, file: &str, result: &io::Result<Written>) {
+    pub(crate) fn written(&mut self, file: &str, result: &Result<Written, FileError>) {
         if let Some(pending) = self.files.get_mut(file) {
             pending.writing = false;
             pending.known = result.as_ref().ok().and_then(|written| written.known);
@@ -139,30 +140,27 @@ impl Batch {
     ///
     /// # Errors
     /// The file can't be read or written.
-    pub(crate) fn write(&self) -> io::Result<Written> {
+    pub(crate) fn write(&self) -> Result<Written, FileError> {
         let path = Path::new(&self.file);
         if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
             fs::DirBuilder::new().mode(0o700).create(directory)?;
         }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        let mut file = files::open(&mut options, path)?;
         file.lock()?;
         let now = Stamp::of(&file)?;
         let untouched = now.length == 0 || self.known == Some(now);
         let verdicts = if untouched {
             vec![Verdict::Unknown { authority: None }; self.lessons.len()]
         } else {
-            self.look_up(&mut file)?
+            self.look_up(&file)?
         };
         let mut text = String::new();
         for (lesson, verdict) in self.lessons.iter().zip(&verdicts) {
             if matches!(verdict, Verdict::Unknown { .. }) {
-                text +=
-                    &format_entry(&lesson.host, &lesson.key, lesson.hash).map_err(|_| ErrorKind::Other)?;
+                let line = format_entry(&lesson.host, &lesson.key, lesson.hash);
+                text += &line.map_err(|_| io::Error::from(ErrorKind::Other))?;
             }
         }
         // Somebody's editor may have left the last line open.
@@ -175,9 +173,9 @@ impl Batch {
         Ok(Written { verdicts, known })
     }
 
-    fn look_up(&self, file: &mut File) -> io::Result<Vec<Verdict>> {
+    fn look_up(&self, file: &File) -> Result<Vec<Verdict>, FileError> {
         let mut content = Vec::new();
-        Read::by_ref(file).take(MAX_FILE).read_to_end(&mut content)?;
+        files::read_into(file, MAX_FILE, &mut content)?;
         let known = KnownHosts::parse([(self.file.as_str(), content.as_slice())]);
         let mut memo = Memo::default();
         let lessons = self.lessons.iter();

@@ -1,7 +1,7 @@
 //! Everything that the hub asks for: keys and signatures, host keys, names, memory. Ties keyring, agents,
 //! known_hosts, state and pool together; decides nothing that one of them decides.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,6 +20,7 @@ use super::settings::{Prepared as Target, Profile};
 use super::signing::Waiting;
 use super::task::{Done, Task};
 use super::terminal::Terminal;
+use crate::files::FileError;
 use crate::hub::{Action, Answer, Decision, Judgement, KeyId, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -72,6 +73,30 @@ pub(crate) struct Outside {
     /// Keys whose passphrase is to be asked for next, one at a time.
     pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
     pub(super) asking: Option<Terminal>,
+    complaints: Complaints,
+}
+
+/// What is wrong with files that somebody named, each said once however many hosts it concerns.
+#[derive(Debug, Default)]
+struct Complaints {
+    said: BTreeSet<String>,
+    waiting: Vec<String>,
+}
+
+/// With a key file for each host and none of them there, more would say nothing new; the host's error has its own.
+const MAX_COMPLAINTS: usize = 20;
+
+impl Complaints {
+    fn add(&mut self, text: &str) {
+        if self.said.len() > MAX_COMPLAINTS || !self.said.insert(text.to_owned()) {
+            return;
+        }
+        self.waiting.push(if self.said.len() > MAX_COMPLAINTS {
+            "further key files can't be used".to_owned()
+        } else {
+            text.to_owned()
+        });
+    }
 }
 
 impl Outside {
@@ -90,6 +115,7 @@ impl Outside {
             locked: HashMap::new(),
             to_ask: VecDeque::new(),
             asking: None,
+            complaints: Complaints::default(),
         }
     }
 
@@ -167,7 +193,9 @@ impl Outside {
 
     /// What is to be said about files, since the last call.
     pub(crate) fn warnings(&mut self) -> Vec<String> {
-        self.hosts.warnings()
+        let mut warnings = self.hosts.warnings();
+        warnings.append(&mut self.complaints.waiting);
+        warnings
     }
 
     /// Something that concerns agents or the pool was heard.
@@ -260,9 +288,22 @@ impl Outside {
         };
         let agent = socket.as_ref().zip(listing.as_deref());
         let offers = Arc::new(Offers::new(profile, agent, &mut self.keyring));
+        offers
+            .complaints
+            .iter()
+            .for_each(|text| self.complaints.add(text));
         self.offers
             .insert(name, (Arc::clone(profile), Arc::clone(&offers)));
         Some(offers)
+    }
+
+    /// A key can't sign for a host.
+    pub(super) fn unusable(&mut self, ticket: Ticket, key: KeyId, reason: &str) {
+        let known = self.targets.get(&ticket.request);
+        let offers = known.and_then(|known| self.offers.get(&Arc::as_ptr(&known.profile).addr()));
+        if let Some(text) = offers.and_then(|(_, offers)| offers.complaint(key, reason)) {
+            self.complaints.add(&text);
+        }
     }
 
     fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
@@ -341,11 +382,11 @@ impl Outside {
             for lesson in lessons {
                 self.answer_lesson(&lesson, Judgement::Refuse(format!("host key not kept: {error}")));
             }
-            self.hosts.lessons.written(file, &Err(error));
+            self.hosts.lessons.written(file, &Err(error.into()));
         }
     }
 
-    fn learned(&mut self, now: Instant, batch: &Batch, result: io::Result<Written>) {
+    fn learned(&mut self, now: Instant, batch: &Batch, result: Result<Written, FileError>) {
         self.hosts.lessons.written(&batch.file, &result);
         for (at, lesson) in batch.lessons.iter().enumerate() {
             let Some(known) = self.targets.get(&lesson.ticket.request) else {
@@ -353,7 +394,7 @@ impl Outside {
             };
             let verdict = match &result {
                 Ok(written) => Ok(written.verdicts.get(at).cloned().expect("one for each lesson")),
-                Err(error) => Err(error),
+                Err(error) => Err(*error),
             };
             let judgement = self.hosts.learned(&known.profile, &batch.file, lesson, verdict);
             self.answer_lesson(lesson, judgement);

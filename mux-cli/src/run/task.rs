@@ -1,7 +1,6 @@
 //! What a run does on threads of the pool, because it blocks: name lookups, writing known_hosts, asking for
 //! passphrases. Decides nothing about what follows.
 
-use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
 
 use super::lessons::{Batch, Written};
 use super::terminal::Terminal;
+use crate::files::FileError;
 use crate::hub::{KeyId, Ticket};
 use crate::pool::Work;
 
@@ -41,7 +41,7 @@ pub(crate) enum Done {
     },
     Learned {
         batch: Batch,
-        result: io::Result<Written>,
+        result: Result<Written, FileError>,
     },
     Unlocked {
         key: KeyId,

@@ -7,6 +7,7 @@
 
 mod failures;
 mod host_keys;
+mod inputs;
 mod keys;
 mod results;
 #[expect(dead_code, reason = "other tests use the rest of it")]
