@@ -1,16 +1,21 @@
-//! `cargo xtask bench cold|rtt|loop`: ours against others, in the same run, as whole processes with their children.
+//! `cargo xtask bench cold|rtt|loop|scale|idle|knownhosts`: ours against others, in the same run, as whole processes with their children.
 //!
 //! It builds release binaries, measures them and writes what it prints as JSON below `target/bench/`, too.
 
 mod clients;
 mod cold;
 mod cost;
+mod embedded;
 mod fleet;
+mod group;
 mod hold;
+mod idle;
+mod knownhosts;
 mod loops;
 mod options;
 mod packets;
 mod rtt;
+mod scale;
 mod servers;
 mod statistics;
 mod table;
@@ -35,7 +40,10 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
         "cold" => cold::run,
         "rtt" => rtt::run,
         "loop" => loops::run,
-        other => bail!("no benchmark `{other}`; there are cold, rtt, loop"),
+        "scale" => scale::run,
+        "idle" => idle::run,
+        "knownhosts" => knownhosts::run,
+        other => bail!("no benchmark `{other}`; there are cold, rtt, loop, scale, idle, knownhosts"),
     };
     cleanup::on_signals()?;
     if options.verb == "loop" {
@@ -43,6 +51,7 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     } else {
         build::release(&["--package", "mux-core", "--example", "relay"])?;
         build::release(&["--package", "mux-cli", "--bin", "mux", "--example", "hold"])?;
+        build::release(&["--package", "mux-cli", "--example", "targets"])?;
     }
     let results = measure(&options)?;
     save(&options.verb, results)

@@ -39,7 +39,7 @@ pub(super) fn run(options: &Options) -> Result<Value> {
 }
 
 /// Every host has an address of its own, all served by one relay in front of one sshd.
-fn fleet(
+pub(super) fn fleet(
     directory: &Directory,
     kex: KeyExchange,
     sshd: &Running,
@@ -83,7 +83,7 @@ fn compare(directory: &Directory, fleet: &Fleet, options: &Options) -> Result<Va
 }
 
 /// Every host has to answer, or the figures mean nothing. "Cold" is without memory of the servers, too.
-fn once(directory: &Directory, fleet: &Fleet, client: Client) -> Result<Run> {
+pub(super) fn once(directory: &Directory, fleet: &Fleet, client: Client) -> Result<Run> {
     let state = tempfile::tempdir_in(directory.path())?;
     let run = cost::measure(&fleet.scratch, &client.command(fleet, state.path(), REMOTE))?;
     let answers = client.answers(&run.stdout, &clients::expected_answer()?);

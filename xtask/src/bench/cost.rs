@@ -25,6 +25,12 @@ impl Run {
             .and_then(Value::as_f64)
             .map(|seconds| seconds * 1e3)
     }
+
+    /// User and system together.
+    pub(super) fn cpu_ms(&self) -> Option<f64> {
+        let seconds = |key: &str| self.cost.get(key).and_then(Value::as_f64);
+        Some((seconds("user")? + seconds("system")?) * 1e3)
+    }
 }
 
 /// A column of the tables: where the number lies in a report, and how it is shown.

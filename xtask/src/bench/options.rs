@@ -5,12 +5,14 @@ use lexopt::{Arg, ValueExt};
 
 use super::clients::Client;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Options {
     pub(super) verb: String,
     pub(super) hosts: u16,
     pub(super) rtt: u32,
     pub(super) runs: u32,
+    /// Of a benchmark that has several parts: the only one to be measured.
+    pub(super) part: Option<String>,
     pub(super) install_peers: bool,
     /// All that are installed, if empty.
     only: Vec<Client>,
@@ -23,6 +25,7 @@ impl Options {
             hosts: 100,
             rtt: 25,
             runs: 5,
+            part: None,
             install_peers: false,
             only: Vec::new(),
         };
@@ -31,6 +34,7 @@ impl Options {
                 Arg::Long("hosts") => options.hosts = arguments.value()?.parse()?,
                 Arg::Long("rtt") => options.rtt = arguments.value()?.parse()?,
                 Arg::Long("runs") => options.runs = arguments.value()?.parse()?,
+                Arg::Long("part") => options.part = Some(arguments.value()?.string()?),
                 Arg::Long("client") => options.only.push(client(&arguments.value()?.string()?)?),
                 Arg::Long("install-peers") => options.install_peers = true,
                 Arg::Value(verb) if options.verb.is_empty() => options.verb = verb.string()?,
