@@ -1,9 +1,10 @@
-//! `cargo xtask bench cold|rtt|loop`: ours against others, in the same run, as whole processes with their children.
+//! `cargo xtask bench cold|sequence|rtt|loop`: ours against others, in the same run, as whole processes with their children.
 //!
 //! It builds release binaries, measures them and writes what it prints as JSON below `target/bench/`, too.
 
 mod clients;
 mod cold;
+mod comparison;
 mod cost;
 mod fleet;
 mod hold;
@@ -11,6 +12,7 @@ mod loops;
 mod options;
 mod packets;
 mod rtt;
+mod sequence;
 mod servers;
 mod statistics;
 mod table;
@@ -33,9 +35,10 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     }
     let measure: fn(&Options) -> Result<Value> = match options.verb.as_str() {
         "cold" => cold::run,
+        "sequence" => sequence::run,
         "rtt" => rtt::run,
         "loop" => loops::run,
-        other => bail!("no benchmark `{other}`; there are cold, rtt, loop"),
+        other => bail!("no benchmark `{other}`; there are cold, sequence, rtt, loop"),
     };
     cleanup::on_signals()?;
     if options.verb == "loop" {
@@ -43,6 +46,7 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     } else {
         build::release(&["--package", "mux-core", "--example", "relay"])?;
         build::release(&["--package", "mux-cli", "--bin", "mux", "--example", "hold"])?;
+        build::release(&["--package", "mux-cli", "--example", "kept"])?;
     }
     let results = measure(&options)?;
     save(&options.verb, results)

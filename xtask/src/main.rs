@@ -57,7 +57,7 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ),
     (
         "bench",
-        "cold|rtt|loop [--install-peers]    measure against other clients and loops",
+        "cold|sequence|rtt|loop             measure against other clients and loops; --install-peers",
         bench::run,
     ),
 ];
