@@ -1,7 +1,8 @@
-//! `cargo xtask bench cold|sequence|rtt|loop`: ours against others, in the same run, as whole processes with their children.
+//! `cargo xtask bench cold|sequence|bulk|rtt|loop`: ours against others, in the same run, as whole processes with their children.
 //!
 //! It builds release binaries, measures them and writes what it prints as JSON below `target/bench/`, too.
 
+mod bulk;
 mod clients;
 mod cold;
 mod comparison;
@@ -36,9 +37,10 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     let measure: fn(&Options) -> Result<Value> = match options.verb.as_str() {
         "cold" => cold::run,
         "sequence" => sequence::run,
+        "bulk" => bulk::run,
         "rtt" => rtt::run,
         "loop" => loops::run,
-        other => bail!("no benchmark `{other}`; there are cold, sequence, rtt, loop"),
+        other => bail!("no benchmark `{other}`; there are cold, sequence, bulk, rtt, loop"),
     };
     cleanup::on_signals()?;
     if options.verb == "loop" {

@@ -57,7 +57,7 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ),
     (
         "bench",
-        "cold|sequence|rtt|loop             measure against other clients and loops; --install-peers",
+        "cold|sequence|bulk|rtt|loop        measure against other clients and loops; --install-peers",
         bench::run,
     ),
 ];

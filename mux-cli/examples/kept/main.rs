@@ -1,8 +1,10 @@
 //! Runs commands one after the other on connections that are kept, on many hosts at once: what a warm fleet costs.
 //!
 //! It is a client without a hub: no retries, no deadlines but one for all, one user, one key. It prints what the
-//! commands print, each line behind the address of its host, and one line of JSON on standard error.
+//! commands print, each line behind the name of its host, and one line of JSON on standard error. With `--send` it
+//! feeds one command on the first host instead.
 
+mod feed;
 mod links;
 mod sequence;
 
@@ -10,20 +12,28 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 
 fn main() -> ExitCode {
     env_logger::init();
-    let report = sequence::run(&command().get_matches());
-    let written = match &report {
-        Ok(report) => writeln!(io::stderr(), "{}", serde_json::json!(report)),
-        Err(error) => writeln!(io::stderr(), "kept: {error}"),
-    };
-    if report.is_ok() && written.is_ok() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    let options = command().get_matches();
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Where even this can't be said, the status still does.
+            let _ = writeln!(io::stderr(), "kept: {error}");
+            ExitCode::FAILURE
+        }
     }
+}
+
+fn run(options: &ArgMatches) -> io::Result<()> {
+    if let Some(size) = options.get_one::<usize>("send") {
+        let output = feed::run(options, *size)?;
+        return io::stdout().write_all(&output);
+    }
+    let report = sequence::run(options)?;
+    writeln!(io::stderr(), "{}", serde_json::json!(report))
 }
 
 fn command() -> Command {
@@ -45,4 +55,6 @@ fn command() -> Command {
         .arg(number("fanout", "connections that are being opened at once").default_value("64"))
         .arg(number("commands", "how often each host runs the command").default_value("10"))
         .arg(value("command", "TEXT", "what to run").default_value("hostname"))
+        .arg(value("ciphers", "LIST", "ciphers to offer, as in ssh_config"))
+        .arg(number("send", "zeros to send to the command, which runs once"))
 }
