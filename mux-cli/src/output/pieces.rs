@@ -9,12 +9,15 @@ use bytes::{Bytes, BytesMut};
 /// 128 KiB, so that what waits takes at most eight times its size.
 const PASSED_ON: usize = 16 * 1024;
 
+/// Where a line need not lie in one piece, no more is gathered in one: a buffer that grows is copied as it does.
+const GATHERED: usize = 64 * 1024;
+
 /// A buffer that grew larger than this is given back when it is empty.
 const KEPT_CAPACITY: usize = 16 * 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    /// Pieces as they came, in front of what is gathered. The last of them ends a line.
+    /// Pieces as they came or were gathered, in front of what is being gathered.
     passed_on: VecDeque<Bytes>,
     /// Bytes in them.
     passed_on_len: usize,
@@ -45,6 +48,10 @@ impl Pieces {
             self.passed_on_len += data.len();
             self.passed_on.push_back(data);
             data = rest;
+        }
+        if may_pass_on && self.gathered.len() + data.len() > GATHERED {
+            self.pass_on_gathered();
+            self.gathered.reserve(GATHERED);
         }
         self.gathered.extend_from_slice(&data);
     }
@@ -82,7 +89,8 @@ impl Pieces {
     fn take_piece(&mut self, room: usize) -> Bytes {
         let piece = match self.passed_on.front_mut() {
             Some(front) => {
-                let piece = front.split_to(cut(front, room));
+                let complete = front.get(..self.complete).unwrap_or(front);
+                let piece = front.split_to(cut(complete, room));
                 if front.is_empty() {
                     self.passed_on.pop_front();
                 }
