@@ -12,7 +12,7 @@ use crate::scratch::{READ_MIN, Scratch};
 use crate::stream::Io;
 
 /// Reads of one link in one turn, 128 KiB each at most: after that the others have theirs.
-const READS_PER_TURN: usize = 4;
+const READS_PER_TURN: usize = 2;
 
 /// A protocol may leave this much of an unfinished packet with the link. More is not read: it would not be a packet
 /// but memory that a peer can claim.

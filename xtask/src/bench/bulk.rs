@@ -32,7 +32,7 @@ const SMALL_MIB: u64 = 64;
 
 /// As much faster or slower as `ssh` may be called equal.
 const PAR: f64 = 0.95;
-/// Peak memory at full size above that at the small one, in MiB.
+/// Peak memory at full size above that at the small one, in MiB; of the medians, as what waits at the worst moment differs.
 const GROWTH: f64 = 2.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -291,7 +291,7 @@ fn show(rows: &[Row], mib: u64) {
         let slow = row.ratio(mib).is_none_or(|ratio| ratio < PAR);
         let grown = row
             .peaks()
-            .is_none_or(|(small, full)| full.most > small.most + GROWTH);
+            .is_none_or(|(small, full)| full.median > small.median + GROWTH);
         for fault in [
             slow.then(|| format!("slower than {PAR} × ssh")),
             grown.then(|| format!("peak memory grew by more than {GROWTH} MiB")),
