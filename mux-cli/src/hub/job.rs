@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use mux_ssh::client::ChannelId;
 
+use super::connect::Race;
 use super::countdown::Countdown;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
@@ -61,32 +62,6 @@ pub(super) enum Phase<K> {
     Over,
 }
 
-/// Connections that race to be the first that stands.
-#[derive(Debug)]
-pub(super) struct Race<K> {
-    /// Addresses not tried yet.
-    pub(super) addresses: VecDeque<SocketAddr>,
-    /// The address in whose queue we wait.
-    pub(super) waiting: Option<SocketAddr>,
-    /// The address at which we have a place, and when to use it.
-    pub(super) starting: Option<(Instant, SocketAddr)>,
-    /// On their way.
-    pub(super) runners: Vec<Runner<K>>,
-    /// When the next address gets its chance although the last has not failed.
-    pub(super) next_at: Option<Instant>,
-    /// What the last failed address said.
-    pub(super) failure: Option<String>,
-}
-
-/// One connection with the command already on it.
-#[derive(Debug)]
-pub(super) struct Runner<K> {
-    pub(super) key: K,
-    pub(super) address: SocketAddr,
-    pub(super) channel: ChannelId,
-    pub(super) since: Instant,
-}
-
 /// The connection that won.
 #[derive(Debug)]
 pub(super) struct Session<K> {
@@ -129,6 +104,8 @@ pub(super) struct Job<K> {
     pub(super) tried: Vec<String>,
     /// What the server said as it ended the connection.
     pub(super) farewell: Option<String>,
+    /// Lines that the server said instead of its identification; bounded by the client.
+    pub(super) greeting: Vec<String>,
     pub(super) ended: Ended,
     pub(super) killing: Option<Killing>,
     pub(super) last_heard: Instant,
@@ -165,6 +142,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             asking: false,
             tried: Vec::new(),
             farewell: None,
+            greeting: Vec::new(),
             ended: Ended::default(),
             killing: None,
             last_heard: now,
@@ -362,28 +340,6 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             }
             Phase::Preparing | Phase::Resolving | Phase::Over => {}
         }
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Race<K> {
-    fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>, request: RequestId) {
-        for runner in self.runners {
-            runner.abort(cx);
-        }
-        if let Some(address) = self.waiting {
-            cx.shared.endpoints.give_up(address, request);
-        }
-        if let Some((_, address)) = self.starting {
-            cx.shared.endpoints.leave(address);
-        }
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Runner<K> {
-    pub(super) fn abort<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
-        cx.shared.endpoints.leave(self.address);
-        cx.shared.by_link.remove(&self.key);
-        cx.links.abort(self.key);
     }
 }
 

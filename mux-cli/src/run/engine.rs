@@ -13,7 +13,7 @@ use super::report;
 use super::settings;
 use super::stop::{Order, Signal, Stop};
 use crate::exit::{self, Cut};
-use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage};
+use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage, StreamKind};
 use crate::output::{Destination, Output};
 use crate::plan::ExitRule;
 use crate::targets::Target;
@@ -23,8 +23,8 @@ use crate::writer::{Report, Writer};
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// Output is handed to the writer this often, unless there is much of it or it is the last. Each time wakes two threads,
-/// which costs as much as half the messages of a login; nobody sees a fiftieth of a second.
-const HAND_OVER: Duration = Duration::from_millis(20);
+/// which costs as much as half the messages of a login; nobody sees a twentieth of a second.
+const HAND_OVER: Duration = Duration::from_millis(50);
 
 /// Bytes of output that are handed over at the end of a turn: half the smallest window of a channel, so that no host
 /// ever waits.
@@ -52,6 +52,8 @@ pub(super) struct Engine {
     hand_over_next: Option<Instant>,
     /// The writer had no room for everything.
     backlog: bool,
+    /// Standard error takes no more. Words of ours are no loss there, words of hosts are.
+    stderr_failed: bool,
     cut: Option<Cut>,
     /// Not waiting for hosts any more, and only until then for the writer.
     leave_by: Option<Instant>,
@@ -81,6 +83,7 @@ impl Engine {
             fresh: 0,
             hand_over_next: None,
             backlog: false,
+            stderr_failed: false,
             cut: None,
             leave_by: None,
             over: false,
@@ -229,6 +232,7 @@ impl Engine {
         {
             self.writer.send(write);
         }
+        self.writer.flush();
         self.backlog = !self.writer.has_room();
         self.hand_over_next = Some(now + HAND_OVER);
         self.fresh = 0;
@@ -266,13 +270,16 @@ impl Engine {
     fn reported(&mut self, now: Instant, report: Report) {
         self.writer.handle(&report);
         match report {
-            Report::Written {
-                credit: Some(credit), ..
-            } => {
-                self.hub
-                    .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            Report::Written { credits, .. } => {
+                for credit in credits {
+                    if self.stderr_failed && credit.stream == StreamKind::Stderr {
+                        // Gone, and there is no place left to say it.
+                        self.cut.get_or_insert(Cut::Internal);
+                    }
+                    self.hub
+                        .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+                }
             }
-            Report::Written { credit: None, .. } => {}
             Report::Failed(error) if error.is_broken_pipe() => {
                 // Nobody reads: the hosts are told to stop, nobody waits for them, and there is nothing to say.
                 self.cut = Some(Cut::BrokenPipe);
@@ -280,7 +287,8 @@ impl Engine {
                 self.leave_by = Some(now);
             }
             Report::Failed(error) => match error.to {
-                Destination::Stderr | Destination::Progress => {}
+                Destination::Stderr => self.stderr_failed = true,
+                Destination::Progress => {}
                 Destination::Stdout => {
                     self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
                     self.fail(&error.to_string());

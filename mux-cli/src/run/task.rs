@@ -1,7 +1,6 @@
 //! What a run does on threads of the pool, because it blocks: name lookups, writing known_hosts, asking for
 //! passphrases. Decides nothing about what follows.
 
-use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use mux_ssh::known_hosts::Verdict;
 
 use super::hosts::Lesson;
 use super::terminal::Terminal;
+use crate::files::FileError;
 use crate::hub::{KeyId, Ticket};
 use crate::pool::Work;
 
@@ -49,7 +49,7 @@ pub(crate) enum Done {
         ticket: Ticket,
         question: QuestionId,
         lesson: Lesson,
-        result: io::Result<Verdict>,
+        result: Result<Verdict, FileError>,
     },
     Unlocked {
         key: KeyId,

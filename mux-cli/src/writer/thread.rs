@@ -13,10 +13,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::{Fault, Report, Reports, Streams, WriteError};
-use crate::output::{Destination, Extent, Neutraliser, Payload, Write};
+use crate::output::{Credit, Destination, Extent, Neutraliser, Payload, Write};
 
 /// The piece in which a spill file is read back: the memory that printing it takes, however large it is.
 const READ_PIECE: usize = 64 * 1024;
+
+/// The loop is told of this much at the latest: hosts that wait for it go on while the rest of a batch is written.
+const REPORT_AT: usize = 64 * 1024;
 
 /// Back to the first column and erase what is there (ECMA-48, CR and EL).
 const CLEAR_LINE: &[u8] = b"\r\x1b[K";
@@ -32,6 +35,15 @@ pub(super) struct Thread<R> {
     /// The directory for files of the run, once it is made.
     directory: Option<PathBuf>,
     progress: ProgressLine,
+    done: Done,
+}
+
+/// What has been written and not been reported yet.
+#[derive(Debug, Default)]
+struct Done {
+    writes: usize,
+    cost: usize,
+    credits: Vec<Credit>,
 }
 
 /// Bytes so far, for messages.
@@ -61,17 +73,43 @@ impl<R: Reports> Thread<R> {
             spill: None,
             directory: None,
             progress: ProgressLine::default(),
+            done: Done::default(),
         }
     }
 
-    pub(super) fn run(mut self, queue: &Receiver<Write>) {
-        while let Ok(write) = queue.recv() {
-            self.write(write);
-            while let Ok(write) = queue.try_recv() {
-                self.write(write);
+    pub(super) fn run(mut self, queue: &Receiver<Vec<Write>>) {
+        while let Ok(batch) = queue.recv() {
+            self.write_batch(batch);
+            while let Ok(batch) = queue.try_recv() {
+                self.write_batch(batch);
             }
             // Nothing else waits: now the line is no longer in the way.
             self.show_progress();
+        }
+    }
+
+    fn write_batch(&mut self, batch: Vec<Write>) {
+        for write in batch {
+            self.write(write);
+            if self.done.cost >= REPORT_AT {
+                self.report();
+            }
+        }
+        self.report();
+    }
+
+    fn report(&mut self) {
+        let Done {
+            writes,
+            cost,
+            credits,
+        } = std::mem::take(&mut self.done);
+        if writes > 0 {
+            self.reports.report(Report::Written {
+                writes,
+                cost,
+                credits,
+            });
         }
     }
 
@@ -88,10 +126,9 @@ impl<R: Reports> Thread<R> {
             };
             self.fail(write.to, fault, written);
         }
-        self.reports.report(Report::Written {
-            cost,
-            credit: write.credit,
-        });
+        self.done.writes += 1;
+        self.done.cost += cost;
+        self.done.credits.extend(write.credit);
     }
 
     fn fail(&mut self, to: Destination, fault: Fault, written: u64) {
@@ -102,6 +139,8 @@ impl<R: Reports> Thread<R> {
             self.failed.insert(Destination::Progress);
         }
         if self.failed.insert(to.clone()) {
+            // What was written before the failure is known to have been.
+            self.report();
             self.reports
                 .report(Report::Failed(WriteError { to, fault, written }));
         }

@@ -6,6 +6,7 @@
 )]
 
 mod failures;
+mod inputs;
 mod keys;
 mod results;
 #[expect(dead_code, reason = "other tests use the rest of it")]
