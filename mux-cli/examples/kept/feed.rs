@@ -81,6 +81,7 @@ impl Feed {
             | Event::HostKey { .. }
             | Event::Sign { .. }
             | Event::Learned(_)
+            | Event::Greeting(_)
             | Event::Stage(_)
             | Event::KeyRefused { .. }
             | Event::Banner(_)

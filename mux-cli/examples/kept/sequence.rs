@@ -153,6 +153,7 @@ impl Sequence {
             | Event::HostKey { .. }
             | Event::Sign { .. }
             | Event::Learned(_)
+            | Event::Greeting(_)
             | Event::Stage(_)
             | Event::KeyRefused { .. }
             | Event::Banner(_)
