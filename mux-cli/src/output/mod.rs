@@ -9,6 +9,7 @@ mod escape;
 mod groups;
 mod jsonl;
 mod lines;
+mod pieces;
 mod progress;
 mod renderer;
 mod store;
@@ -105,7 +106,7 @@ impl Output {
                 stream,
                 data,
             } => {
-                self.renderer.push(request, stream, &data, &mut self.queue);
+                self.renderer.push(request, stream, data, &mut self.queue);
             }
             Event::Finished { request, outcome } => {
                 self.set_running(request, false);

@@ -5,6 +5,7 @@ mod agents;
 mod config;
 mod engine;
 mod hosts;
+mod lessons;
 mod limits;
 mod locals;
 mod net;

@@ -6,6 +6,7 @@
 )]
 
 mod failures;
+mod host_keys;
 mod inputs;
 mod keys;
 mod results;
