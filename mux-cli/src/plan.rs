@@ -9,6 +9,12 @@ use crate::targets::TargetSpec;
 /// Hosts at once, unless said otherwise.
 pub const DEFAULT_FANOUT: usize = 64;
 
+/// What temporary files may hold, unless said otherwise: no `/tmp` is to be filled by a command that went wild.
+pub const DEFAULT_SPILL_MAX: u64 = 4 * 1024 * 1024 * 1024;
+
+/// Each try waits longer than the one before: after so many nothing is left to wait for.
+pub const MAX_RETRIES: u32 = 100;
+
 /// Everything that `mux run` was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -20,6 +26,12 @@ pub struct Plan {
     pub fanout: usize,
     /// The longest that a command may take; none: as long as it likes.
     pub timeout: Option<Duration>,
+    /// What the commands find in their environment.
+    pub environment: Variables,
+    /// How often a host is tried again whose command can't have started.
+    pub retries: u32,
+    /// What a command is that ends without an exit status.
+    pub missing_status: MissingStatus,
     /// How to get there.
     pub connection: Connection,
     /// What to print.
@@ -84,6 +96,34 @@ pub enum Transport {
     Local,
 }
 
+/// Variables that servers are asked to set for the commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// `--env`, each name once.
+    pub given: Vec<Variable>,
+    /// `--env-info`: also which of how many hosts this is.
+    pub info: bool,
+}
+
+/// One variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Letters, digits and `_`.
+    pub name: String,
+    /// Any bytes but NUL.
+    pub value: Vec<u8>,
+}
+
+/// What a command is that ends without an exit status, as some servers let all of them do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingStatus {
+    /// Nobody knows.
+    #[default]
+    Unknown,
+    /// Well.
+    Ok,
+}
+
 /// What is printed, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputPlan {
@@ -95,6 +135,8 @@ pub struct OutputPlan {
     pub quiet: bool,
     /// Colour.
     pub color: ColorChoice,
+    /// What all temporary files for large output together may hold, in bytes.
+    pub spill_max: u64,
 }
 
 /// The form of the output.

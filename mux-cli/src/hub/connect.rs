@@ -209,12 +209,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             accept_none: true,
         });
         client.limit_windows(cx.shared.max_window);
-        let command = self.request.command.clone();
         let channel = client.exec(
             cx.now,
             Exec {
-                command,
-                env: Vec::new(),
+                command: self.request.command.clone(),
+                env: self.request.env.clone(),
                 stdin: Stdin::Closed,
             },
         );

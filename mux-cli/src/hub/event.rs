@@ -47,6 +47,13 @@ pub enum Event {
         /// The bytes, untouched.
         data: Bytes,
     },
+    /// The server does not take this variable; the command runs without it.
+    EnvRefused {
+        /// Whose.
+        request: RequestId,
+        /// The variable.
+        name: String,
+    },
     /// The last event of a request.
     Finished {
         /// Whose.

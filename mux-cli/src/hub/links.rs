@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mux_core::LinkError;
 use mux_ssh::Client;
 
-use super::StreamKind;
+use super::{Request, StreamKind};
 
 /// The connections of a hub.
 pub trait Links {
@@ -23,11 +23,11 @@ pub trait Links {
     /// The attempt could not even be started: no descriptor left, no route.
     fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Self::Key, ErrorKind>;
 
-    /// Runs `command` in a shell on this machine; [`LinkEvent::Output`] and one [`LinkEvent::Exited`] follow.
+    /// Runs the command in a shell on this machine; [`LinkEvent::Output`] and one [`LinkEvent::Exited`] follow.
     ///
     /// # Errors
     /// The process could not be started.
-    fn spawn(&mut self, command: &Bytes) -> Result<Self::Key, ErrorKind>;
+    fn spawn(&mut self, request: &Request) -> Result<Self::Key, ErrorKind>;
 
     /// The client on a link that exists. What it has to say is sent when the loop comes round.
     fn client(&mut self, key: Self::Key) -> Option<&mut Client>;

@@ -10,7 +10,7 @@ use super::{Event, Links, Stage, Status, StreamKind, outcome};
 impl<K: Copy + Eq + Hash> Job<K> {
     pub(super) fn begin_local<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         self.tries = 1;
-        match cx.links.spawn(&self.request.command) {
+        match cx.links.spawn(&self.request) {
             Ok(key) => {
                 cx.shared.by_link.insert(key, self.request.id);
                 self.phase = Phase::Local(key);
@@ -52,7 +52,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             let reason = killing.reason;
             return self.finish_killed(cx, reason, true);
         }
-        let (status, error) = outcome::ended(&self.ended);
+        let (status, error) = outcome::ended(&self.ended, self.request.missing_status);
         self.finish(cx, status, error);
     }
 }

@@ -27,7 +27,8 @@ pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links};
 pub use request::{
-    Action, Answer, Family, Judgement, KeyId, Offer, Prepared, Reason, Request, SshOptions, Ticket, Transport,
+    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, Prepared, Reason, Request, SshOptions,
+    Ticket, Transport,
 };
 
 use job::{Context, Job, Phase, Shared};

@@ -11,7 +11,7 @@ use mux_ssh::keys::PublicKey;
 use mux_ssh::transport::ServerMemory;
 
 use super::RequestId;
-pub use crate::plan::Family;
+pub use crate::plan::{Family, MissingStatus};
 
 /// One command on one target, with everything resolved: names, ports, users, limits.
 #[derive(Clone, Debug)]
@@ -30,6 +30,12 @@ pub struct Request {
     pub transport: Transport,
     /// The command, byte for byte as the remote login shell gets it.
     pub command: Bytes,
+    /// Variables to set before: names and values.
+    pub env: Vec<(Bytes, Bytes)>,
+    /// How often to try again what can't have started.
+    pub retries: u32,
+    /// What it means if the command ends without an exit status.
+    pub missing_status: MissingStatus,
     /// Name, TCP, identification and key exchange together.
     pub connect_timeout: Duration,
     /// Authentication.

@@ -97,12 +97,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     fn env_refused<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, name: &[u8]) {
-        let name = one_line(&String::from_utf8_lossy(name));
-        self.notice(
-            cx,
-            Level::Warning,
-            format!("the server does not accept the variable {name}"),
-        );
+        cx.shared.events.push_back(Event::EnvRefused {
+            request: self.request.id,
+            name: String::from_utf8_lossy(name).into_owned(),
+        });
     }
 
     fn is_command(&self, channel: ChannelId) -> bool {
@@ -214,7 +212,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             let reason = killing.reason;
             return self.finish_killed(cx, reason, true);
         }
-        let (status, error) = outcome::ended(&self.ended);
+        let (status, error) = outcome::ended(&self.ended, self.request.missing_status);
         self.finish(cx, status, error);
     }
 

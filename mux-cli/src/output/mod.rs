@@ -10,6 +10,7 @@ mod groups;
 mod jsonl;
 mod lines;
 mod progress;
+mod refused;
 mod renderer;
 mod store;
 mod style;
@@ -31,6 +32,7 @@ use bytes::Bytes;
 
 use self::groups::Groups;
 use self::progress::Progress;
+use self::refused::Refused;
 use self::renderer::Renderer;
 use self::store::Limits;
 use self::write::Queue;
@@ -51,6 +53,7 @@ pub struct Output {
     progress: Option<Progress>,
     end: End,
     spill_failed: bool,
+    refused: Refused,
 }
 
 /// How the end of the output is coming along.
@@ -68,7 +71,11 @@ impl Output {
     /// Output for these hosts, in the order of their [`RequestId`]s.
     #[must_use]
     pub fn new(now: Instant, options: Options, hosts: Vec<Target>) -> Self {
-        Self::with_limits(now, options, hosts, Limits::default())
+        let limits = Limits {
+            spilled: options.spill_max,
+            ..Limits::default()
+        };
+        Self::with_limits(now, options, hosts, limits)
     }
 
     fn with_limits(now: Instant, options: Options, hosts: Vec<Target>, limits: Limits) -> Self {
@@ -83,6 +90,7 @@ impl Output {
                 .then(|| Progress::new(now, hosts.len(), options.width)),
             end: End::Open,
             spill_failed: false,
+            refused: Refused::default(),
             options,
             hosts,
         }
@@ -106,6 +114,7 @@ impl Output {
             } => {
                 self.renderer.push(request, stream, &data, &mut self.queue);
             }
+            Event::EnvRefused { request, name } => self.refused.add(request, name),
             Event::Finished { request, outcome } => {
                 self.set_running(request, false);
                 self.tally.finish(index(request), outcome);

@@ -88,6 +88,7 @@ pub struct Options {
     pub(crate) progress: bool,
     pub(crate) width: usize,
     pub(crate) files: std::path::PathBuf,
+    pub(crate) spill_max: u64,
 }
 
 /// Columns of a terminal that does not say how wide it is.
@@ -112,6 +113,7 @@ impl Options {
             progress: facts.stderr_is_terminal && facts.is_capable() && !plan.quiet,
             width: facts.width.unwrap_or(USUAL_WIDTH),
             files,
+            spill_max: plan.spill_max,
         }
     }
 }

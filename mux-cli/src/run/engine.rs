@@ -97,7 +97,7 @@ impl Engine {
     pub(super) fn tell(&mut self, event: Event) {
         self.fresh += match &event {
             Event::Output { data, .. } => data.len(),
-            Event::Stage { .. } => 0,
+            Event::Stage { .. } | Event::EnvRefused { .. } => 0,
             Event::Finished { .. } | Event::Notice { .. } => 1,
         };
         self.output.handle(event);

@@ -8,14 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 
-use bytes::Bytes;
 use mux_core::{Driver, Key, Recipient};
 use mux_proto::{Raw, RawEvent};
 use rustix::process::Signal;
 
 use super::net::Heard;
 use super::wire::Wire;
-use crate::hub::{Kill, LinkEvent, StreamKind};
+use crate::hub::{Kill, LinkEvent, Request, StreamKind};
 
 /// What a command that runs here is made of.
 #[derive(Debug)]
@@ -44,7 +43,7 @@ impl Locals {
         }
     }
 
-    pub(crate) fn spawn(&mut self, driver: &mut Driver<Wire>, command: &Bytes) -> io::Result<Key> {
+    pub(crate) fn spawn(&mut self, driver: &mut Driver<Wire>, request: &Request) -> io::Result<Key> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c");
         if let Some(limit) = self.descriptors {
@@ -52,7 +51,9 @@ impl Locals {
                 .arg(format!("ulimit -S -n {limit}; exec /bin/sh -c \"$1\""))
                 .arg("sh");
         }
-        shell.arg(OsStr::from_bytes(command)).process_group(0);
+        shell.arg(OsStr::from_bytes(&request.command)).process_group(0);
+        let variables = request.env.iter();
+        shell.envs(variables.map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))));
         let child = driver.child(shell, Wire::Pipe(Raw::new()), Some(Wire::Pipe(Raw::new())))?;
         let stderr = child.stderr.unwrap_or(child.stdio);
         for pipe in [child.stdio, stderr] {

@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use mux_core::{Driver, Event, Key, LinkError, Ready};
 use mux_proto::Protocol;
 use mux_ssh::Client;
@@ -15,7 +14,7 @@ use mux_ssh::agent::{AgentClient, AgentEvent};
 
 use super::locals::Locals;
 use super::wire::{Wire, WireError, WireEvent};
-use crate::hub::{Kill, LinkEvent, Links, StreamKind};
+use crate::hub::{Kill, LinkEvent, Links, Request, StreamKind};
 
 /// What the loop heard.
 #[derive(Debug)]
@@ -156,9 +155,9 @@ impl Links for Net {
             .map_err(|error| error.kind())
     }
 
-    fn spawn(&mut self, command: &Bytes) -> Result<Key, ErrorKind> {
+    fn spawn(&mut self, request: &Request) -> Result<Key, ErrorKind> {
         self.locals
-            .spawn(&mut self.driver, command)
+            .spawn(&mut self.driver, request)
             .map_err(|error| error.kind())
     }
 

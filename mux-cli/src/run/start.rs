@@ -15,7 +15,7 @@ use super::hosts::Hosts;
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
-use super::settings::{self, Settings};
+use super::settings::{self, Settings, Work};
 use super::stop::Stop;
 use super::wire::Wire;
 use super::{complain, limits, print, select};
@@ -92,15 +92,11 @@ fn resolve(
     let mut settings = Settings::default();
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
+        let work = Work::new(command, plan, (id, &target.host), targets.len());
         all.push(match plan.connection.transport {
-            Transport::Local => Ready::Local(Box::new(settings::local(
-                id,
-                &target.host,
-                command.clone(),
-                plan.timeout,
-            ))),
+            Transport::Local => Ready::Local(Box::new(settings::local(id, plan, &target.host, work))),
             Transport::Ssh => match configuration.host(target) {
-                Ok(config) => match settings.prepare(id, plan, command.clone(), config) {
+                Ok(config) => match settings.prepare(id, plan, work, config) {
                     Ok(prepared) => Ready::Ssh(Box::new(prepared)),
                     Err(text) => Ready::Unusable(text),
                 },

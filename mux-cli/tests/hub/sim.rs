@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mux_cli::hub::{
-    Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, Offer, Outcome, Prepared, Request,
-    RequestId, SshOptions, StreamKind, Ticket, Transport,
+    Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, MissingStatus, Offer, Outcome,
+    Prepared, Request, RequestId, SshOptions, StreamKind, Ticket, Transport,
 };
 use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
@@ -176,6 +176,9 @@ impl Sim {
             user: "me".to_owned(),
             transport: Transport::Ssh(Arc::new(SshOptions::default())),
             command: Bytes::from_static(b"hostname"),
+            env: Vec::new(),
+            retries: 0,
+            missing_status: MissingStatus::Unknown,
             connect_timeout: Duration::from_secs(10),
             login_timeout: Duration::from_secs(60),
             command_timeout: None,
@@ -582,7 +585,7 @@ impl Links for Network {
         Ok(key)
     }
 
-    fn spawn(&mut self, _command: &Bytes) -> Result<usize, ErrorKind> {
+    fn spawn(&mut self, _request: &Request) -> Result<usize, ErrorKind> {
         Err(ErrorKind::Unsupported)
     }
 

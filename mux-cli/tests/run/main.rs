@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod environment;
 mod failures;
 mod keys;
 mod results;

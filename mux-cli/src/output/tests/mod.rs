@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::store::Limits;
 use super::*;
 use crate::hub::{Failure, Stage};
-use crate::plan::{ColorChoice, Format, OutputPlan};
+use crate::plan::{ColorChoice, DEFAULT_SPILL_MAX, Format, OutputPlan};
 
 const OUT: StreamKind = StreamKind::Stdout;
 const ERR: StreamKind = StreamKind::Stderr;
@@ -54,6 +54,7 @@ fn options(format: Format, facts: &Facts) -> Options {
         prefix: true,
         quiet: false,
         color: ColorChoice::Auto,
+        spill_max: DEFAULT_SPILL_MAX,
     };
     Options::new(&plan, 0, facts, "/nowhere/mux-1".into())
 }
