@@ -117,6 +117,7 @@ mod tests {
             error: None,
             timings: Timings::default(),
             attempts: 1,
+            retries: 0,
         }
     }
 

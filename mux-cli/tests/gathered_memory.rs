@@ -114,6 +114,7 @@ fn ended(request: RequestId) -> Event {
         error: None,
         timings,
         attempts: 1,
+        retries: 0,
     };
     Event::Finished { request, outcome }
 }

@@ -10,8 +10,9 @@ use mux_ssh::Client;
 use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
 use mux_ssh::transport::RekeyLimits;
 
-use super::job::{Context, Job, Phase, Race, Runner, Session};
-use super::{Action, Family, Links, Prepared, SshOptions, Stage, Status, Transport, outcome, pace};
+use super::job::{Context, Job};
+use super::phase::{Phase, Race, Runner, Session};
+use super::{Action, Failure, Family, Links, Prepared, SshOptions, Stage, Status, Transport, outcome, pace};
 
 /// How long an address has for itself before the next of the same name is tried beside it (RFC 8305, section 5).
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
@@ -62,7 +63,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Ok(addresses) => in_turn(addresses, family),
             Err(reason) => {
                 let message = format!("could not resolve {}: {reason}", self.request.address);
-                return self.fail(cx, Status::Unreachable, Stage::Dns, message);
+                let stage = Stage::Dns;
+                return self.fail_or_retry(cx, Status::Unreachable, Failure { stage, message });
             }
         };
         if addresses.is_empty() {
@@ -112,7 +114,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             None if race.runners.is_empty() => {
                 let message = race.failure.take().unwrap_or_default();
-                self.fail(cx, Status::Unreachable, Stage::Tcp, message);
+                let stage = Stage::Tcp;
+                self.fail_or_retry(cx, Status::Unreachable, Failure { stage, message });
             }
             None => {}
         }
@@ -131,6 +134,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             | Phase::Resolving
             | Phase::Session(_)
             | Phase::Local(_)
+            | Phase::Pausing(_)
             | Phase::Over => cx.shared.endpoints.leave(address),
         }
     }

@@ -87,6 +87,8 @@ pub struct Outcome {
     pub timings: Timings,
     /// Connections that were tried.
     pub attempts: u32,
+    /// How often the request was tried again because it had failed.
+    pub retries: u32,
 }
 
 /// Where and why a request failed.

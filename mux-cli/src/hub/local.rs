@@ -4,7 +4,8 @@ use std::hash::Hash;
 
 use bytes::Bytes;
 
-use super::job::{Context, Ended, Job, Phase};
+use super::job::{Context, Ended, Job};
+use super::phase::Phase;
 use super::{Event, Links, Stage, Status, StreamKind, outcome};
 
 impl<K: Copy + Eq + Hash> Job<K> {

@@ -14,7 +14,9 @@ mod links;
 mod local;
 mod outcome;
 mod pace;
+mod phase;
 mod request;
+mod retry;
 mod session;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -31,8 +33,9 @@ pub use request::{
     Ticket, Transport,
 };
 
-use job::{Context, Job, Phase, Shared};
+use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
+use phase::Phase;
 
 /// Requests that may be under way above the fanout: those whose hosts have fallen silent.
 pub const MAX_AT_ONCE_ABOVE_FANOUT: usize = pace::MAX_SILENT;
@@ -73,6 +76,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 events: VecDeque::new(),
                 left_running: Vec::new(),
                 max_window: window(fanout.min(expected)),
+                held: false,
             },
         }
     }
@@ -163,7 +167,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
 
     /// Stops everything: what is queued never starts.
     pub fn cancel_all<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, reason: Reason) {
-        self.hold();
+        self.hold(now, links);
         let mut running: Vec<RequestId> = self.jobs.keys().copied().collect();
         running.sort_unstable();
         for request in running {
@@ -172,10 +176,16 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         self.settle(now, links);
     }
 
-    /// Starts nothing more; what runs goes on.
-    pub fn hold(&mut self) {
+    /// Starts nothing more, not even once more; what runs goes on.
+    pub fn hold<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
+        self.shared.held = true;
         for request in std::mem::take(&mut self.queue) {
             self.skip(request.id);
+        }
+        let mut all: Vec<RequestId> = self.jobs.keys().copied().collect();
+        all.sort_unstable();
+        for request in all {
+            self.with_job(now, links, request, Job::end_pause);
         }
     }
 
@@ -187,6 +197,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             error: None,
             timings: Timings::default(),
             attempts: 0,
+            retries: 0,
         };
         self.shared.events.push_back(Event::Finished { request, outcome });
     }

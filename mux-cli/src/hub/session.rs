@@ -10,9 +10,10 @@ use mux_core::LinkError;
 use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId, Stage as Login};
 use mux_ssh::{Client, Error};
 
-use super::job::{Context, Job, Phase, Session};
+use super::job::{Context, Job};
+use super::phase::{Phase, Session};
 use super::{
-    Action, Event, Failure, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome,
+    Action, Event, Failure, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome, retry,
 };
 
 impl<K: Copy + Eq + Hash> Job<K> {
@@ -22,7 +23,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Session(session) if session.key == key => {}
             // A runner's client has nothing to say before it is connected.
             Phase::Session(_) | Phase::Connecting(_) | Phase::Preparing | Phase::Resolving => return,
-            Phase::Local(_) | Phase::Over => return,
+            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => return,
         }
         self.heard(cx);
         match said {
@@ -233,8 +234,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             return;
         }
+        let is_refusal = matches!(reason, ChannelFailure::Refused { .. });
         let (status, failure) = outcome::channel_failed(reason, may_have_run);
-        self.finish(cx, status, Some(failure));
+        match is_refusal {
+            true => self.fail_or_retry(cx, status, failure),
+            false => self.finish(cx, status, Some(failure)),
+        }
     }
 
     /// The link of this job's session is gone.
@@ -253,7 +258,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 };
                 return self.connect_failed(cx, key, kind);
             }
-            Phase::Session(_) | Phase::Preparing | Phase::Resolving | Phase::Local(_) | Phase::Over => return,
+            Phase::Session(_) | Phase::Preparing | Phase::Resolving => return,
+            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => return,
         }
         if let Err(LinkError::Protocol(error)) = &result
             && self.connect_again(cx, error)
@@ -308,12 +314,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
         let lost = match &self.phase {
             Phase::Session(session) => session.lost,
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Local(_) | Phase::Over => {
-                None
-            }
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => None,
+            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => None,
         };
         let (status, failure): (Status, Failure) = outcome::lost(self, lost, result);
-        self.finish(cx, status, Some(failure));
+        match retry::may_pass(result) {
+            true => self.fail_or_retry(cx, status, failure),
+            false => self.finish(cx, status, Some(failure)),
+        }
     }
 
     pub(super) fn with_client<L: Links<Key = K>>(
@@ -344,7 +352,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.with_client(cx, |client| client.consume(session.channel, kind, count));
             }
             Phase::Local(key) => cx.links.consume(*key, stream, count),
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Over => {}
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => {}
+            Phase::Pausing(_) | Phase::Over => {}
         }
     }
 

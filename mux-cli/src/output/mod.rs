@@ -335,5 +335,6 @@ fn cancelled() -> Outcome {
         error: None,
         timings: Timings::default(),
         attempts: 0,
+        retries: 0,
     }
 }

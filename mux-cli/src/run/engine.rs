@@ -318,7 +318,7 @@ impl Engine {
 
     fn hold(&mut self, now: Instant) {
         let queued = self.hub.queued();
-        self.hub.hold();
+        self.hub.hold(now, &mut self.net);
         let started = if queued == 0 {
             String::new()
         } else {

@@ -217,6 +217,7 @@ fn unusable(request: RequestId, message: String) -> Event {
         }),
         timings: Timings::default(),
         attempts: 0,
+        retries: 0,
     };
     Event::Finished { request, outcome }
 }

@@ -10,5 +10,6 @@
 mod deadlines;
 mod login;
 mod pacing;
+mod retries;
 mod sim;
 mod stopping;

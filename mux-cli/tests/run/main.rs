@@ -9,6 +9,7 @@ mod environment;
 mod failures;
 mod keys;
 mod results;
+mod retries;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../rig/mod.rs"]
 mod rig;

@@ -182,6 +182,7 @@ fn outcome(status: Status, rc: Option<i32>) -> Outcome {
         error: None,
         timings: Timings::default(),
         attempts: 1,
+        retries: 0,
     }
 }
 
