@@ -125,7 +125,7 @@ pub enum MissingStatus {
 }
 
 /// What is printed, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputPlan {
     /// The form.
     pub format: Format,
@@ -137,6 +137,19 @@ pub struct OutputPlan {
     pub color: ColorChoice,
     /// What all temporary files for large output together may hold, in bytes.
     pub spill_max: u64,
+    /// What goes to a file for each host.
+    pub save: SavePlan,
+}
+
+/// Directories with a file for each host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavePlan {
+    /// `--outdir`: for standard output.
+    pub outdir: Option<PathBuf>,
+    /// `--errdir`: for standard error.
+    pub errdir: Option<PathBuf>,
+    /// Whether it is printed as well: a form of output was asked for by name.
+    pub is_shown: bool,
 }
 
 /// The form of the output.

@@ -24,7 +24,7 @@ use clap::ArgMatches;
 
 use crate::plan::{
     Action, ColorChoice, Connection, DEFAULT_FANOUT, DEFAULT_SPILL_MAX, ExitRule, Family, Format,
-    MissingStatus, OutputPlan, Plan, Transport, Variable, Variables,
+    MissingStatus, OutputPlan, Plan, SavePlan, Transport, Variable, Variables,
 };
 use crate::targets::{HostsSource, TargetSpec};
 
@@ -207,5 +207,10 @@ fn output(run: &ArgMatches) -> Result<OutputPlan, UsageError> {
         quiet: run.get_flag("quiet"),
         color: *run.get_one::<ColorChoice>("color").expect("has a default"),
         spill_max: run.get_one("spill-max").copied().unwrap_or(DEFAULT_SPILL_MAX),
+        save: SavePlan {
+            outdir: run.get_one::<PathBuf>("outdir").cloned(),
+            errdir: run.get_one::<PathBuf>("errdir").cloned(),
+            is_shown: format != Format::Jsonl && (named.is_some() || gathered.is_some()),
+        },
     })
 }

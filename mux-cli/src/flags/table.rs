@@ -215,7 +215,7 @@ fn execution() -> [Arg; 9] {
     )
 }
 
-fn output() -> [Arg; 8] {
+fn output() -> [Arg; 10] {
     let formats = [
         ("text", Format::Text),
         ("grouped", Format::Grouped { with_stderr: false }),
@@ -246,6 +246,17 @@ fn output() -> [Arg; 8] {
                 .hide_default_value(true)
                 .hide_possible_values(true)
                 .value_parser(choice(&colors)),
+            valued(
+                "outdir",
+                "DIR",
+                "Standard output into a file for each host, in the place of printing it; \
+                with -b, -B or --output text besides that",
+            )
+            .long("outdir")
+            .value_parser(value_parser!(PathBuf)),
+            valued("errdir", "DIR", "The same for standard error")
+                .long("errdir")
+                .value_parser(value_parser!(PathBuf)),
             valued(
                 "spill-max",
                 "SIZE",

@@ -111,7 +111,8 @@ fn every_flag_lands_in_its_place() {
     let plan = plan_of(
         "-w web[1-3] -wdb1 -x web2 --hosts fleet --hosts - -f 8 -l root -p 2222 -i k1 -ik2 -F cfg -o A=1 -oB=2 -B -N \
          -S -q -vv -6 --connect-timeout 1.5 --login-timeout 2m --timeout 500ms --color never --transport local \
-         --env A=1 --env B= --env A=2=3 --env-info --retries 3 --missing-status ok --spill-max 1.5G ls",
+         --env A=1 --env B= --env A=2=3 --env-info --retries 3 --missing-status ok --spill-max 1.5G --outdir out \
+         --errdir=err ls",
     );
     assert_eq!(
         plan,
@@ -147,6 +148,11 @@ fn every_flag_lands_in_its_place() {
                 quiet: true,
                 color: ColorChoice::Never,
                 spill_max: 3 << 29,
+                save: SavePlan {
+                    outdir: Some("out".into()),
+                    errdir: Some("err".into()),
+                    is_shown: true,
+                },
             },
             exit: ExitRule::Largest,
             verbose: 2,
@@ -165,6 +171,7 @@ fn defaults_are_those_of_the_manual() {
         quiet: false,
         color: ColorChoice::Auto,
         spill_max: 4 << 30,
+        save: SavePlan::default(),
     };
     assert_eq!((plan.output, plan.exit), (output, ExitRule::Fleet));
     assert_eq!((plan.environment, plan.retries), (Variables::default(), 0));

@@ -28,6 +28,7 @@ impl Output {
         }
         // That output is missing is no chatter.
         self.say_cut(&cut, cut_bytes);
+        self.say_lost();
         if self.options.quiet {
             return;
         }

@@ -12,6 +12,7 @@ mod lines;
 mod progress;
 mod refused;
 mod renderer;
+mod saved;
 mod store;
 mod style;
 mod tally;
@@ -26,6 +27,7 @@ pub use tally::Tally;
 pub(crate) use tally::tally_of;
 pub use write::{Credit, Destination, Extent, Payload, Write};
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -34,6 +36,7 @@ use self::groups::Groups;
 use self::progress::Progress;
 use self::refused::Refused;
 use self::renderer::Renderer;
+use self::saved::Saved;
 use self::store::Limits;
 use self::write::Queue;
 use crate::hub::{Event, Level, Outcome, RequestId, Status, StreamKind, Timings};
@@ -54,6 +57,7 @@ pub struct Output {
     end: End,
     spill_failed: bool,
     refused: Refused,
+    saved: Option<Saved>,
 }
 
 /// How the end of the output is coming along.
@@ -91,6 +95,7 @@ impl Output {
             end: End::Open,
             spill_failed: false,
             refused: Refused::default(),
+            saved: Saved::new(&options.save, &hosts),
             options,
             hosts,
         }
@@ -112,15 +117,31 @@ impl Output {
                 stream,
                 data,
             } => {
-                self.renderer.push(request, stream, &data, &mut self.queue);
+                let is_shown = match &mut self.saved {
+                    Some(saved) => saved.push(request, stream, &data, &mut self.queue),
+                    None => true,
+                };
+                if is_shown {
+                    self.renderer.push(request, stream, &data, &mut self.queue);
+                }
             }
             Event::EnvRefused { request, name } => self.refused.add(request, name),
             Event::Finished { request, outcome } => {
                 self.set_running(request, false);
                 self.tally.finish(index(request), outcome);
-                self.renderer.finish_host(request);
+                self.finish_host(request);
             }
             Event::Notice { request, level, text } => self.notice(request, level, &text),
+        }
+    }
+
+    fn finish_host(&mut self, request: RequestId) {
+        let is_written = match &mut self.saved {
+            Some(saved) => saved.finish(request, &mut self.queue),
+            None => true,
+        };
+        if is_written {
+            self.renderer.finish_host(request);
         }
     }
 
@@ -178,7 +199,7 @@ impl Output {
             .collect();
         unfinished
             .into_iter()
-            .for_each(|request| self.renderer.finish_host(RequestId(request)));
+            .for_each(|request| self.finish_host(RequestId(request)));
         if let Renderer::Grouped {
             store,
             with_stderr,
@@ -275,7 +296,10 @@ impl Output {
             }
             Renderer::Text(_) | Renderer::Grouped { .. } | Renderer::Jsonl { .. } => {}
         }
-        if let End::Draining { took } = self.end {
+        let is_written = !self.saved.as_ref().is_some_and(Saved::is_any_behind);
+        if let End::Draining { took } = self.end
+            && is_written
+        {
             self.end = End::Closed;
             self.close(took);
             return true;
@@ -314,7 +338,17 @@ impl Output {
             store.get(request, StreamKind::Stdout),
             store.get(request, StreamKind::Stderr),
         ) {
-            let line = jsonl::host_line(identity, outcome, stdout, stderr);
+            let saved = self.saved.as_ref();
+            let file = |kind| {
+                saved
+                    .and_then(|saved| saved.file(request, kind))
+                    .map(Path::to_string_lossy)
+            };
+            let (out_file, err_file) = (file(StreamKind::Stdout), file(StreamKind::Stderr));
+            let stdout = jsonl::Stream::new(stdout, out_file.as_deref());
+            let stderr = jsonl::Stream::new(stderr, err_file.as_deref());
+            let has_lost = saved.is_some_and(|saved| saved.has_lost(request));
+            let line = jsonl::host_line(identity, outcome, (stdout, stderr), has_lost);
             self.queue
                 .push_bytes(&Destination::Stdout, Bytes::from(line), None);
         }

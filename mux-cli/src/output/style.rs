@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use crate::plan::{ColorChoice, Format, OutputPlan};
+use crate::plan::{ColorChoice, Format, OutputPlan, SavePlan};
 
 /// What is known about the standard streams and the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,6 +89,7 @@ pub struct Options {
     pub(crate) width: usize,
     pub(crate) files: std::path::PathBuf,
     pub(crate) spill_max: u64,
+    pub(crate) save: SavePlan,
 }
 
 /// Columns of a terminal that does not say how wide it is.
@@ -114,6 +115,7 @@ impl Options {
             width: facts.width.unwrap_or(USUAL_WIDTH),
             files,
             spill_max: plan.spill_max,
+            save: plan.save.clone(),
         }
     }
 }

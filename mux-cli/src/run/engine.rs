@@ -260,13 +260,15 @@ impl Engine {
     fn reported(&mut self, now: Instant, report: Report) {
         self.writer.handle(&report);
         match report {
-            Report::Written {
-                credit: Some(credit), ..
-            } => {
-                self.hub
-                    .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            Report::Written { credit, saved, .. } => {
+                if let Some(credit) = credit {
+                    self.hub
+                        .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+                }
+                if saved.is_some_and(|request| self.output.saved(request)) {
+                    self.fresh += 1;
+                }
             }
-            Report::Written { credit: None, .. } => {}
             Report::Failed(error) if error.is_broken_pipe() => {
                 // Nobody reads: the hosts are told to stop, nobody waits for them, and there is nothing to say.
                 self.cut = Some(Cut::BrokenPipe);
@@ -284,6 +286,12 @@ impl Engine {
                     self.fail(&error.to_string());
                 }
                 Destination::File(_) => self.fail(&error.to_string()),
+                Destination::Saved { request, .. } => {
+                    self.cut.get_or_insert(Cut::Internal);
+                    if self.output.lose_saved(request, error.fault.to_string()) {
+                        self.fail(&error.to_string());
+                    }
+                }
             },
         }
     }

@@ -3,6 +3,7 @@
 
 mod agents;
 mod config;
+mod directories;
 mod engine;
 mod hosts;
 mod limits;

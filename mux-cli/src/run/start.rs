@@ -18,7 +18,7 @@ use super::outside::Outside;
 use super::settings::{self, Settings, Work};
 use super::stop::Stop;
 use super::wire::Wire;
-use super::{complain, limits, print, select};
+use super::{complain, directories, limits, print, select};
 use crate::exit;
 use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage, Status, Timings};
 use crate::output::{Facts, Options, Output};
@@ -60,6 +60,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         Action::Run(command) => Bytes::copy_from_slice(command),
     };
     let ready = resolve(plan, &mut configuration, &targets, &command)?;
+    directories::prepare(&plan.output.save)?;
     match run(
         plan,
         targets,

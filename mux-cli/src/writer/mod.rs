@@ -3,6 +3,7 @@
 //! with others, never drops a byte without saying so, and decides nothing about what is written.
 
 mod error;
+mod files;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ pub use streams::Streams;
 
 use std::sync::mpsc;
 
+use crate::hub::RequestId;
 use crate::output::{Credit, Write};
 
 /// Bytes that may wait for the thread. Enough to keep a fast disk busy; what is above waits on the hosts.
@@ -27,6 +29,8 @@ pub enum Report {
         cost: usize,
         /// What the hub may consume now.
         credit: Option<Credit>,
+        /// The host whose own file it was for.
+        saved: Option<RequestId>,
     },
     /// A destination takes no more. Said once for each; what is sent there after is dropped.
     Failed(WriteError),

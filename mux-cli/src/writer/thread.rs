@@ -12,6 +12,7 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use super::files::HostFiles;
 use super::{Fault, Report, Reports, Streams, WriteError};
 use crate::output::{Destination, Extent, Neutraliser, Payload, Write};
 
@@ -31,6 +32,7 @@ pub(super) struct Thread<R> {
     spill: Option<File>,
     /// The directory for files of the run, once it is made.
     directory: Option<PathBuf>,
+    files: HostFiles,
     progress: ProgressLine,
 }
 
@@ -60,6 +62,7 @@ impl<R: Reports> Thread<R> {
             failed: HashSet::new(),
             spill: None,
             directory: None,
+            files: HostFiles::default(),
             progress: ProgressLine::default(),
         }
     }
@@ -85,12 +88,19 @@ impl<R: Reports> Thread<R> {
                 Destination::Stderr | Destination::Progress => self.written.stderr,
                 Destination::Spill => self.written.spill,
                 Destination::File(_) => 0,
+                Destination::Saved { path, .. } => self.files.written(path),
             };
-            self.fail(write.to, fault, written);
+            self.fail(write.to.clone(), fault, written);
         }
+        let saved = match write.to {
+            Destination::Saved { request, .. } => Some(request),
+            Destination::Stdout | Destination::Stderr | Destination::Progress => None,
+            Destination::Spill | Destination::File(_) => None,
+        };
         self.reports.report(Report::Written {
             cost,
             credit: write.credit,
+            saved,
         });
     }
 
@@ -119,7 +129,11 @@ impl<R: Reports> Thread<R> {
             (Destination::Stderr, payload) => self.write_stream(Standard::Error, payload),
             (Destination::Spill, Payload::Bytes(bytes)) => self.append_spill(bytes),
             (Destination::File(path), Payload::Bytes(bytes)) => self.append_file(path, bytes),
-            (Destination::Spill | Destination::File(_), Payload::Spilled { .. }) => Ok(()),
+            (Destination::Saved { path, .. }, Payload::Bytes(bytes)) => self.files.append(path, bytes),
+            (
+                Destination::Spill | Destination::File(_) | Destination::Saved { .. },
+                Payload::Spilled { .. },
+            ) => Ok(()),
         }
     }
 

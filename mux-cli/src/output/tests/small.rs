@@ -232,6 +232,7 @@ fn progress_is_not_shown_off_a_terminal_or_when_quiet() {
         quiet: true,
         color: ColorChoice::Auto,
         spill_max: DEFAULT_SPILL_MAX,
+        save: SavePlan::default(),
     };
     let quiet = Options {
         progress: Options::new(&quiet_plan, 0, &facts(true), "/x".into()).progress,
