@@ -28,6 +28,8 @@ pub struct Plan {
     pub timeout: Option<Duration>,
     /// What the commands find in their environment.
     pub environment: Variables,
+    /// What the commands read; none: nothing.
+    pub stdin: Option<StdinSource>,
     /// How often a host is tried again whose command can't have started.
     pub retries: u32,
     /// What a command is that ends without an exit status.
@@ -112,6 +114,15 @@ pub struct Variable {
     pub name: String,
     /// Any bytes but NUL.
     pub value: Vec<u8>,
+}
+
+/// Where the commands' standard input comes from: each of them reads all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StdinSource {
+    /// Our own.
+    Inherited,
+    /// A file.
+    File(PathBuf),
 }
 
 /// What a command is that ends without an exit status, as some servers let all of them do.

@@ -22,6 +22,8 @@ pub enum UsageError {
     },
     /// `-b` or `-B` beside another `--output`.
     TwoFormats,
+    /// Standard input for the list of hosts and for the commands.
+    StdinTwice,
     /// A variable of the environment whose value is wrong.
     Environment {
         /// Its name.
@@ -43,6 +45,9 @@ impl fmt::Display for UsageError {
             Self::NotSupportedYet(option) => write!(f, "mux run: {option}: not supported yet"),
             Self::PeerLetter { letter, advice } => write!(f, "mux run: -{letter}: {advice}"),
             Self::TwoFormats => f.write_str("mux run: -b and -B are --output grouped; leave one of them out"),
+            Self::StdinTwice => f.write_str(
+                "mux run: --hosts - and --stdin: both can't read standard input; write --stdin=FILE or --hosts FILE",
+            ),
             Self::Environment { name, value } => {
                 write!(
                     f,

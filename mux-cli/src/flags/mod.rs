@@ -24,7 +24,7 @@ use clap::ArgMatches;
 
 use crate::plan::{
     Action, ColorChoice, Connection, DEFAULT_FANOUT, DEFAULT_SPILL_MAX, ExitRule, Family, Format,
-    MissingStatus, OutputPlan, Plan, SavePlan, Transport, Variable, Variables,
+    MissingStatus, OutputPlan, Plan, SavePlan, StdinSource, Transport, Variable, Variables,
 };
 use crate::targets::{HostsSource, TargetSpec};
 
@@ -69,6 +69,7 @@ fn plan(run: &ArgMatches, environment: &Environment) -> Result<Plan, UsageError>
             .or(environment.timeout()?)
             .filter(|timeout| !timeout.is_zero()),
         environment: variables(run),
+        stdin: stdin(run)?,
         retries: run.get_one("retries").copied().unwrap_or(0),
         missing_status: run
             .get_one::<MissingStatus>("missing-status")
@@ -149,6 +150,20 @@ fn action(run: &ArgMatches) -> Result<Action, UsageError> {
     match line.iter().all(u8::is_ascii_whitespace) {
         true => Err(UsageError::NoCommand),
         false => Ok(Action::Run(line)),
+    }
+}
+
+fn stdin(run: &ArgMatches) -> Result<Option<StdinSource>, UsageError> {
+    let source = run
+        .get_one::<PathBuf>("stdin")
+        .map(|path| match path.as_os_str().as_bytes() {
+            b"-" => StdinSource::Inherited,
+            _ => StdinSource::File(path.clone()),
+        });
+    let names_hosts = targets(run).hosts.contains(&HostsSource::Stdin);
+    match source {
+        Some(StdinSource::Inherited) if names_hosts => Err(UsageError::StdinTwice),
+        source => Ok(source),
     }
 }
 

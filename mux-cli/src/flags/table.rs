@@ -159,7 +159,7 @@ fn connection() -> [Arg; 10] {
     )
 }
 
-fn execution() -> [Arg; 9] {
+fn execution() -> [Arg; 10] {
     headed(
         "How to run",
         [
@@ -198,7 +198,20 @@ fn execution() -> [Arg; 9] {
             )
             .long("retries")
             .value_parser(value_parser!(u32).range(0..=i64::from(MAX_RETRIES))),
-            switch("no-stdin", "Don't read standard input: so it is without --stdin").short('n'),
+            valued(
+                "stdin",
+                "FILE",
+                "Give every command FILE to read, or our own standard input, which is not read otherwise",
+            )
+            .long("stdin")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("-")
+            .overrides_with("no-stdin")
+            .value_parser(value_parser!(PathBuf)),
+            switch("no-stdin", "Don't read standard input: so it is without --stdin")
+                .short('n')
+                .overrides_with("stdin"),
             switch("status", "Exit with the largest remote status").short('S'),
             valued(
                 "missing-status",

@@ -112,7 +112,7 @@ fn every_flag_lands_in_its_place() {
         "-w web[1-3] -wdb1 -x web2 --hosts fleet --hosts - -f 8 -l root -p 2222 -i k1 -ik2 -F cfg -o A=1 -oB=2 -B -N \
          -S -q -vv -6 --connect-timeout 1.5 --login-timeout 2m --timeout 500ms --color never --transport local \
          --env A=1 --env B= --env A=2=3 --env-info --retries 3 --missing-status ok --spill-max 1.5G --outdir out \
-         --errdir=err ls",
+         --errdir=err --stdin=in ls",
     );
     assert_eq!(
         plan,
@@ -129,6 +129,7 @@ fn every_flag_lands_in_its_place() {
                 given: vec![variable("B", ""), variable("A", "2=3")],
                 info: true,
             },
+            stdin: Some(StdinSource::File("in".into())),
             retries: 3,
             missing_status: MissingStatus::Ok,
             connection: Connection {
@@ -175,6 +176,7 @@ fn defaults_are_those_of_the_manual() {
     };
     assert_eq!((plan.output, plan.exit), (output, ExitRule::Fleet));
     assert_eq!((plan.environment, plan.retries), (Variables::default(), 0));
+    assert_eq!(plan.stdin, None);
     assert_eq!(plan.missing_status, MissingStatus::Unknown);
 }
 
@@ -191,6 +193,21 @@ fn the_last_of_contradicting_flags_wins() {
         plan_of("-w a -bB ls").output.format,
         Format::Grouped { with_stderr: true }
     );
+}
+
+#[test]
+fn standard_input_is_read_on_request_only() {
+    let stdin = |line: &str| plan_of(&format!("-w a {line} ls")).stdin;
+    assert_eq!(stdin("--stdin"), Some(StdinSource::Inherited));
+    assert_eq!(stdin("--stdin=-"), Some(StdinSource::Inherited));
+    assert_eq!(stdin("--stdin=./-"), Some(StdinSource::File("./-".into())));
+    assert_eq!(stdin("-n"), None);
+    assert_eq!(stdin("--stdin -n"), None);
+    assert_eq!(stdin("-n --stdin"), Some(StdinSource::Inherited));
+    // The word after it is the command.
+    assert_eq!(plan_of("-w a --stdin cat").action, Action::Run(b"cat".to_vec()));
+    check_error("run --stdin --hosts - cat", &["--hosts -", "--stdin=FILE"]);
+    assert_eq!(stdin("--stdin=f --hosts -"), Some(StdinSource::File("f".into())));
 }
 
 #[test]

@@ -218,7 +218,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Exec {
                 command: self.request.command.clone(),
                 env: self.request.env.clone(),
-                stdin: Stdin::Closed,
+                stdin: match self.request.stdin {
+                    true => Stdin::Open,
+                    false => Stdin::Closed,
+                },
             },
         );
         (client, channel)
@@ -244,6 +247,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         });
         self.heard(cx);
         self.reach(cx, Stage::Banner);
+        self.want_stdin(cx);
     }
 
     /// A connection has failed before it stood.

@@ -9,6 +9,7 @@ use super::countdown::Countdown;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
 use super::phase::{Phase, Session};
+use super::stdin::Feed;
 use super::{
     Action, Event, Failure, Level, Links, Outcome, Prepared, Request, RequestId, Stage, Status, Ticket,
 };
@@ -74,6 +75,7 @@ pub(super) struct Job<K> {
     /// What the server said as it ended the connection.
     pub(super) farewell: Option<String>,
     pub(super) ended: Ended,
+    pub(super) feed: Feed,
     pub(super) killing: Option<Killing>,
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
@@ -111,6 +113,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             tried: Vec::new(),
             farewell: None,
             ended: Ended::default(),
+            feed: Feed::default(),
             killing: None,
             last_heard: now,
             silent: false,
@@ -284,6 +287,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         if matches!(self.phase, Phase::Over) {
             return;
         }
+        self.close_stdin(cx);
         self.release(cx);
         cx.shared.fanout.leave(std::mem::take(&mut self.silent));
         self.ask(cx, Action::SigningOver);

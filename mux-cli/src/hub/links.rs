@@ -38,6 +38,12 @@ pub trait Links {
     /// Sends a signal to the process group of a local command.
     fn kill(&mut self, key: Self::Key, signal: Kill);
 
+    /// How many bytes a local command's input takes now; [`LinkEvent::Room`] follows once there is more room.
+    fn local_room(&mut self, key: Self::Key) -> usize;
+
+    /// Gives a local command bytes to read; none: that was all.
+    fn local_write(&mut self, key: Self::Key, data: Bytes);
+
     /// Drops a link now. No event follows.
     fn abort(&mut self, key: Self::Key);
 }
@@ -60,6 +66,8 @@ pub enum LinkEvent {
     Client(mux_ssh::client::Event),
     /// The link is gone: the last event of its key.
     Closed(Result<(), LinkError<mux_ssh::Error>>),
+    /// A local command has read some of what it was given.
+    Room,
     /// A local command wrote something.
     Output(StreamKind, Bytes),
     /// A local command has ended and all its output was delivered: the last event of its key.
@@ -68,5 +76,7 @@ pub enum LinkEvent {
         rc: Option<i32>,
         /// The number of the signal that ended it.
         signal: Option<i32>,
+        /// Bytes that it was given to read and that had not left.
+        unsent: usize,
     },
 }

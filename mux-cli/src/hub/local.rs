@@ -17,6 +17,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.phase = Phase::Local(key);
                 self.reach(cx, Stage::Command);
                 self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
+                self.open_stdin(cx);
             }
             Err(kind) => {
                 let message = format!("could not start a shell: {kind}");
@@ -41,9 +42,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
     pub(super) fn local_exit<L: Links<Key = K>>(
         &mut self,
         cx: &mut Context<'_, L>,
-        rc: Option<i32>,
-        signal: Option<i32>,
+        (rc, signal): (Option<i32>, Option<i32>),
+        unsent: usize,
     ) {
+        self.feed.unsent = unsent;
         self.timings.run = Some(cx.now.saturating_duration_since(self.stage_since));
         self.ended = Ended {
             rc,

@@ -18,6 +18,7 @@ mod phase;
 mod request;
 mod retry;
 mod session;
+mod stdin;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
@@ -104,6 +105,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 Answer::HostKey { question, judgement } => job.judged(cx, question, judgement),
                 Answer::Signed { question, signature } => job.signed(cx, question, signature),
                 Answer::Asking(asking) => job.asking(cx, asking),
+                Answer::Fed(data) => job.fed(cx, data),
             }
         });
         self.settle(now, links);
@@ -122,7 +124,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             LinkEvent::Client(said) => job.said(cx, key, said),
             LinkEvent::Closed(result) => job.closed(cx, key, result),
             LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
-            LinkEvent::Exited { rc, signal } => job.local_exit(cx, rc, signal),
+            LinkEvent::Room => job.want_stdin(cx),
+            LinkEvent::Exited { rc, signal, unsent } => job.local_exit(cx, (rc, signal), unsent),
         });
         self.settle(now, links);
     }

@@ -55,6 +55,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if is_final || status != Status::Unreachable {
             return self.finish(cx, status, Some(failure));
         }
+        self.close_stdin(cx);
         self.release(cx);
         self.ask(cx, Action::SigningOver);
         self.retried += 1;

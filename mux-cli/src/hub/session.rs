@@ -56,9 +56,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             } => self.output(cx, channel, stream, data),
             Said::ExitStatus { channel, status } if self.is_command(channel) => {
                 self.ended.rc = Some(i32::from_ne_bytes(status.to_ne_bytes()));
+                self.note_unsent(cx);
             }
             Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => {
                 self.ended.signal = Some(signal.chars().filter(char::is_ascii_graphic).collect());
+                self.note_unsent(cx);
             }
             Said::Opened { channel } if self.is_command(channel) => self.command_begun(cx),
             Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
@@ -70,7 +72,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ChannelClosed { channel } if self.is_command(channel) => self.command_over(cx),
             Said::ChannelClosed { .. } => self.killer_over(),
             Said::Disconnected { description, .. } => self.farewell = Some(one_line(&description)),
-            // How the command that kills ended matters to nobody, and nothing is written to a command's input.
+            Said::StdinRoom { channel } if self.is_command(channel) => self.want_stdin(cx),
+            // How the command that kills ended matters to nobody, and it reads nothing.
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
@@ -81,6 +84,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.reach(cx, Stage::Command);
         self.login.stop(cx.now);
         self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
+        self.open_stdin(cx);
     }
 
     /// A key is to sign. The client asks only for keys that it was given.
@@ -291,6 +295,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return false;
         };
         let address = *address;
+        self.close_stdin(cx);
         self.release(cx);
         self.ask(cx, Action::SigningOver);
         self.attempt += 1;

@@ -118,6 +118,15 @@ impl Options {
             save: plan.save.clone(),
         }
     }
+
+    /// The same without a progress line: somebody types on the terminal.
+    #[must_use]
+    pub fn without_progress(self) -> Self {
+        Self {
+            progress: false,
+            ..self
+        }
+    }
 }
 
 /// Colours of host names on standard output. No red: that means trouble.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use mux_core::{Key, Mailbox};
 use rustix::process::Signal as Number;
 
+use super::input::Input;
 use super::net::{Heard, Net};
 use super::outside::Outside;
 use super::report;
@@ -195,11 +196,20 @@ impl Engine {
         }
         if self.outside.is_asking() != self.asking {
             self.asking = !self.asking;
+            if let Some(input) = self.outside.input() {
+                input.hold(self.asking);
+            }
             self.output.hold_progress(self.asking);
             self.fresh += MUCH;
         }
         for text in self.outside.warnings() {
             self.say(Level::Warning, text);
+        }
+        if let Some(fault) = self.outside.input().and_then(Input::fault) {
+            // Half of an input must not pass for all of it: no command sees its end.
+            self.fail(&fault);
+            self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
+            return self.settle(now);
         }
         if self.hub.is_idle() {
             self.finish(now);
@@ -237,6 +247,14 @@ impl Engine {
     fn finish(&mut self, now: Instant) {
         if std::mem::replace(&mut self.over, true) {
             return;
+        }
+        for text in self
+            .outside
+            .input()
+            .map(|input| input.last_words())
+            .unwrap_or_default()
+        {
+            self.say(Level::Warning, text);
         }
         let left = self.hub.left_running().to_vec();
         self.say_left_running(left);

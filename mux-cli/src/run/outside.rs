@@ -12,6 +12,7 @@ use mux_ssh::keys::{KeyFile, PublicKey};
 
 use super::agents::{Agents, Listing};
 use super::hosts::{Hosts, Lesson};
+use super::input::{Input, Piece, Wish};
 use super::net::{Heard, Net};
 use super::offers::Offers;
 use super::settings::{Prepared as Target, Profile};
@@ -67,10 +68,16 @@ pub(crate) struct Outside {
     /// Keys whose passphrase is to be asked for next, one at a time.
     pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
     pub(super) asking: Option<Terminal>,
+    input: Option<Input>,
 }
 
 impl Outside {
-    pub(crate) fn new(hosts: Hosts, state: State, pool: Pool<Task>, done: Mailbox<Done>) -> Self {
+    pub(crate) fn new(
+        hosts: Hosts,
+        state: State,
+        (pool, done): (Pool<Task>, Mailbox<Done>),
+        input: Option<Input>,
+    ) -> Self {
         Self {
             targets: HashMap::new(),
             offers: HashMap::new(),
@@ -85,6 +92,7 @@ impl Outside {
             locked: HashMap::new(),
             to_ask: VecDeque::new(),
             asking: None,
+            input,
         }
     }
 
@@ -129,6 +137,24 @@ impl Outside {
                 }
                 self.collect(now, net);
             }
+            Action::Feed {
+                position,
+                room,
+                may_restart,
+            } => self.feed(
+                now,
+                Wish {
+                    ticket,
+                    position,
+                    room,
+                    may_restart,
+                },
+            ),
+            Action::FeedOver { taken, whole } => {
+                if let Some(input) = &mut self.input {
+                    input.over(ticket.request, taken, whole);
+                }
+            }
             Action::Remember(memory) => {
                 if let Some(known) = self.targets.get(&ticket.request) {
                     self.state.learn_server(&known.server, &memory);
@@ -162,7 +188,9 @@ impl Outside {
 
     /// What is to be said about files, since the last call.
     pub(crate) fn warnings(&mut self) -> Vec<String> {
-        self.hosts.warnings()
+        let mut warnings = self.hosts.warnings();
+        warnings.extend(self.input.iter_mut().flat_map(Input::warnings));
+        warnings
     }
 
     /// Something that concerns agents or the pool was heard.
@@ -208,6 +236,26 @@ impl Outside {
                 self.prepare(now, net, ticket);
             }
         }
+    }
+
+    /// A command's next piece of input, as soon as there is one.
+    fn feed(&mut self, now: Instant, wish: Wish) {
+        let Some(input) = &mut self.input else { return };
+        match input.wish(wish) {
+            Piece::Here(bytes) => self.answer(wish.ticket, Answer::Fed(bytes)),
+            Piece::InFile(part) => {
+                let ticket = wish.ticket;
+                if let Err(error) = self.pool.submit(now, Task::Read { ticket, part }) {
+                    input.was_read(Err(error));
+                }
+            }
+            Piece::Later => {}
+        }
+    }
+
+    /// The commands' input, if they have any.
+    pub(crate) fn input(&mut self) -> Option<&mut Input> {
+        self.input.as_mut()
     }
 
     pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
@@ -324,6 +372,17 @@ impl Outside {
                 };
                 let judgement = self.hosts.learned(&known.profile, &lesson, result);
                 self.answer(ticket, Answer::HostKey { question, judgement });
+            }
+            Done::Read { ticket, result } => {
+                if let Some(bytes) = self.input.as_mut().and_then(|input| input.was_read(result)) {
+                    self.answer(ticket, Answer::Fed(bytes));
+                }
+            }
+            Done::Arrived(arrival) => {
+                let wishes = self.input.as_mut().map(|input| input.arrived(arrival));
+                for wish in wishes.unwrap_or_default() {
+                    self.feed(now, wish);
+                }
             }
             Done::Unlocked { key, result } => {
                 self.asking = None;

@@ -120,6 +120,7 @@ impl Settings {
             transport: Transport::Ssh(options),
             command: work.command,
             env: work.env,
+            stdin: plan.stdin.is_some(),
             retries: plan.retries,
             missing_status: plan.missing_status,
             connect_timeout: connection
@@ -158,6 +159,7 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
         transport: Transport::Local,
         command: work.command,
         env: work.env,
+        stdin: plan.stdin.is_some(),
         retries: 0,
         missing_status: plan.missing_status,
         connect_timeout: CONNECT_TIMEOUT,

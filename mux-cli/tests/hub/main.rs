@@ -12,4 +12,5 @@ mod login;
 mod pacing;
 mod retries;
 mod sim;
+mod stdin;
 mod stopping;

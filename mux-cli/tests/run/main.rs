@@ -14,5 +14,6 @@ mod retries;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
+mod stdin;
 mod stopping;
 mod streams;
