@@ -357,6 +357,7 @@ impl Hold {
             client::Event::Stage(_)
             | client::Event::KeyRefused { .. }
             | client::Event::Banner(_)
+            | client::Event::Greeting(_)
             | client::Event::Authenticated { .. }
             | client::Event::Opened { .. }
             | client::Event::Eof { .. }

@@ -50,6 +50,7 @@ impl Feed {
         {
             self.writer.send(write);
         }
+        self.writer.flush();
         while let Some(credit) = self.output.poll_consumed() {
             self.credit(credit);
         }
@@ -61,7 +62,7 @@ impl Feed {
     fn take(&mut self, report: Report) {
         self.writer.handle(&report);
         match report {
-            Report::Written { credit, .. } => credit.into_iter().for_each(|credit| self.credit(credit)),
+            Report::Written { credits, .. } => credits.into_iter().for_each(|credit| self.credit(credit)),
             Report::Failed(error) => assert_eq!(error.to_string(), ""),
         }
     }

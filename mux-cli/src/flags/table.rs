@@ -10,6 +10,7 @@ use clap::builder::{
 use clap::{Arg, ArgAction, Command, value_parser};
 
 use super::duration::{parse_deadline, parse_duration};
+use super::fanout::parse_fanout;
 use super::foreign;
 use super::size::parse_size;
 use super::variable::parse_variable;
@@ -118,6 +119,7 @@ fn connection() -> [Arg; 10] {
             valued("login", "USER", "User, for targets that name none").short('l'),
             valued("port", "PORT", "Port, for targets that name none")
                 .short('p')
+                .allow_negative_numbers(true)
                 .value_parser(value_parser!(u16).range(1..)),
             valued("identity", "FILE", "Private key; may be repeated")
                 .short('i')
@@ -141,9 +143,11 @@ fn connection() -> [Arg; 10] {
                 "For name, TCP and key exchange [default: 10s]",
             )
             .long("connect-timeout")
+            .allow_negative_numbers(true)
             .value_parser(parse_deadline),
             valued("login-timeout", "TIME", "For authentication [default: 60s]")
                 .long("login-timeout")
+                .allow_negative_numbers(true)
                 .value_parser(parse_deadline),
             valued(
                 "transport",
@@ -165,6 +169,7 @@ fn execution() -> [Arg; 10] {
         [
             valued("fanout", "N", "Hosts at once [default: 64]")
                 .short('f')
+                .allow_negative_numbers(true)
                 .value_parser(parse_fanout),
             valued(
                 "timeout",
@@ -172,6 +177,7 @@ fn execution() -> [Arg; 10] {
                 "Kill a command that takes longer (10, 1.5, 500ms, 5m; 0: never)",
             )
             .long("timeout")
+            .allow_negative_numbers(true)
             .value_parser(parse_duration),
             switch(
                 "argv",
@@ -296,20 +302,4 @@ fn choice<T: Clone + Send + Sync + 'static>(names: &[(&'static str, T)]) -> Valu
             .map(|(_, value)| value.clone())
             .expect("the parser lets only these names through")
     }))
-}
-
-/// A number that is no fanout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FanoutError;
-
-impl std::fmt::Display for FanoutError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("write a number of hosts, at least 1")
-    }
-}
-
-impl std::error::Error for FanoutError {}
-
-pub(super) fn parse_fanout(text: &str) -> Result<usize, FanoutError> {
-    text.parse().ok().filter(|fanout| *fanout > 0).ok_or(FanoutError)
 }

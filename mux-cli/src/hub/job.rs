@@ -74,6 +74,8 @@ pub(super) struct Job<K> {
     pub(super) tried: Vec<String>,
     /// What the server said as it ended the connection.
     pub(super) farewell: Option<String>,
+    /// Lines that the server said instead of its identification; bounded by the client.
+    pub(super) greeting: Vec<String>,
     pub(super) ended: Ended,
     pub(super) feed: Feed,
     pub(super) killing: Option<Killing>,
@@ -112,6 +114,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             asking: false,
             tried: Vec::new(),
             farewell: None,
+            greeting: Vec::new(),
             ended: Ended::default(),
             feed: Feed::default(),
             killing: None,

@@ -1,16 +1,15 @@
 //! Where a request is on its way, and what it holds there: places, links, a session. Gives back what it holds; decides
 //! nothing else.
 
-use std::collections::VecDeque;
 use std::hash::Hash;
 use std::net::SocketAddr;
-use std::time::Instant;
 
 use mux_ssh::client::ChannelId;
 
+use super::Links;
+use super::connect::Race;
 use super::job::Context;
 use super::retry::Pause;
-use super::{Links, RequestId};
 
 /// `SSH_DISCONNECT_BY_APPLICATION` (RFC 4253, section 11.1).
 const BY_APPLICATION: u32 = 11;
@@ -34,32 +33,6 @@ pub(super) enum Phase<K> {
     Over,
 }
 
-/// Connections that race to be the first that stands.
-#[derive(Debug)]
-pub(super) struct Race<K> {
-    /// Addresses not tried yet.
-    pub(super) addresses: VecDeque<SocketAddr>,
-    /// The address in whose queue we wait.
-    pub(super) waiting: Option<SocketAddr>,
-    /// The address at which we have a place, and when to use it.
-    pub(super) starting: Option<(Instant, SocketAddr)>,
-    /// On their way.
-    pub(super) runners: Vec<Runner<K>>,
-    /// When the next address gets its chance although the last has not failed.
-    pub(super) next_at: Option<Instant>,
-    /// What the last failed address said.
-    pub(super) failure: Option<String>,
-}
-
-/// One connection with the command already on it.
-#[derive(Debug)]
-pub(super) struct Runner<K> {
-    pub(super) key: K,
-    pub(super) address: SocketAddr,
-    pub(super) channel: ChannelId,
-    pub(super) since: Instant,
-}
-
 /// The connection that won.
 #[derive(Debug)]
 pub(super) struct Session<K> {
@@ -70,28 +43,6 @@ pub(super) struct Session<K> {
     pub(super) unauthenticated: bool,
     /// Whether the command may have run, once the client has said that the connection took it along.
     pub(super) lost: Option<bool>,
-}
-
-impl<K: Copy + Eq + Hash> Race<K> {
-    pub(super) fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>, request: RequestId) {
-        for runner in self.runners {
-            runner.abort(cx);
-        }
-        if let Some(address) = self.waiting {
-            cx.shared.endpoints.give_up(address, request);
-        }
-        if let Some((_, address)) = self.starting {
-            cx.shared.endpoints.leave(address);
-        }
-    }
-}
-
-impl<K: Copy + Eq + Hash> Runner<K> {
-    pub(super) fn abort<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
-        cx.shared.endpoints.leave(self.address);
-        cx.shared.by_link.remove(&self.key);
-        cx.links.abort(self.key);
-    }
 }
 
 impl<K: Copy + Eq + Hash> Session<K> {

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use bytes::Bytes;
 use mux_core::LinkError;
 use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId, Stage as Login};
-use mux_ssh::{Client, Error};
+use mux_ssh::{Client, Error, Printable};
 
 use super::job::{Context, Job};
 use super::phase::{Phase, Session};
@@ -43,6 +43,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 binding,
             }),
             Said::KeyRefused { identity } => self.key_refused(cx, identity),
+            Said::Greeting(text) => self.greeting.extend(text.lines().map(one_line)),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
             Said::Learned(mut memory) => {
@@ -375,6 +376,5 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
 /// What a server says, on one line and without anything that a terminal would act on.
 pub(super) fn one_line(text: &str) -> String {
-    let printable = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-    printable.take(300).collect()
+    Printable::new(text.trim()).to_string()
 }

@@ -14,8 +14,8 @@ use super::report;
 use super::settings;
 use super::stop::{Order, Signal, Stop};
 use crate::exit::{self, Cut};
-use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage};
-use crate::output::{Destination, Output};
+use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage, StreamKind};
+use crate::output::{Credit, Destination, Output};
 use crate::plan::ExitRule;
 use crate::targets::Target;
 use crate::writer::{Report, Writer};
@@ -24,8 +24,8 @@ use crate::writer::{Report, Writer};
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// Output is handed to the writer this often, unless there is much of it or it is the last. Each time wakes two threads,
-/// which costs as much as half the messages of a login; nobody sees a fiftieth of a second.
-const HAND_OVER: Duration = Duration::from_millis(20);
+/// which costs as much as half the messages of a login; nobody sees a twentieth of a second.
+const HAND_OVER: Duration = Duration::from_millis(50);
 
 /// Bytes of output that are handed over at once: half the smallest window of a channel, so that no host ever waits.
 const MUCH: usize = 32 * 1024;
@@ -48,6 +48,8 @@ pub(super) struct Engine {
     hand_over_next: Option<Instant>,
     /// The writer had no room for everything.
     backlog: bool,
+    /// Standard error takes no more. Words of ours are no loss there, words of hosts are.
+    stderr_failed: bool,
     cut: Option<Cut>,
     /// Not waiting for hosts any more, and only until then for the writer.
     leave_by: Option<Instant>,
@@ -77,6 +79,7 @@ impl Engine {
             fresh: 0,
             hand_over_next: None,
             backlog: false,
+            stderr_failed: false,
             cut: None,
             leave_by: None,
             over: false,
@@ -216,8 +219,7 @@ impl Engine {
         }
         self.hand_over(now);
         while let Some(credit) = self.output.poll_consumed() {
-            self.hub
-                .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            self.consume(now, credit);
         }
     }
 
@@ -233,6 +235,7 @@ impl Engine {
         {
             self.writer.send(write);
         }
+        self.writer.flush();
         self.backlog = !self.writer.has_room();
         self.hand_over_next = Some(now + HAND_OVER);
         self.fresh = 0;
@@ -278,13 +281,19 @@ impl Engine {
     fn reported(&mut self, now: Instant, report: Report) {
         self.writer.handle(&report);
         match report {
-            Report::Written { credit, saved, .. } => {
-                if let Some(credit) = credit {
-                    self.hub
-                        .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            Report::Written { credits, saved, .. } => {
+                for credit in credits {
+                    if self.stderr_failed && credit.stream == StreamKind::Stderr {
+                        // Gone, and there is no place left to say it.
+                        self.cut.get_or_insert(Cut::Internal);
+                    }
+                    self.consume(now, credit);
                 }
-                if saved.is_some_and(|request| self.output.saved(request)) {
-                    self.fresh += 1;
+                for (request, credit) in saved {
+                    if let Some(credit) = credit {
+                        self.consume(now, credit);
+                    }
+                    self.fresh += usize::from(self.output.saved(request));
                 }
             }
             Report::Failed(error) if error.is_broken_pipe() => {
@@ -294,7 +303,8 @@ impl Engine {
                 self.leave_by = Some(now);
             }
             Report::Failed(error) => match error.to {
-                Destination::Stderr | Destination::Progress => {}
+                Destination::Stderr => self.stderr_failed = true,
+                Destination::Progress => {}
                 Destination::Stdout => {
                     self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
                     self.fail(&error.to_string());
@@ -312,6 +322,11 @@ impl Engine {
                 }
             },
         }
+    }
+
+    fn consume(&mut self, now: Instant, credit: Credit) {
+        self.hub
+            .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
     }
 
     fn fail(&mut self, text: &str) {

@@ -2,18 +2,20 @@
 //! a key; that is the hub's `judge`.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use mux_ssh::Printable;
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
 use mux_ssh::known_hosts::{HostId, KnownHosts, Memo, Place, Verdict, format_entry};
 
 use super::settings::Profile;
+use crate::files::{self, FileError};
 use crate::hub::{Decision, Judgement, KeptIn, judge};
 
 /// Nine thousand hosts are a megabyte; more than this is no known_hosts file.
@@ -61,14 +63,15 @@ impl Hosts {
         &mut self,
         profile: &Profile,
         lesson: &Lesson,
-        result: io::Result<Verdict>,
+        result: Result<Verdict, FileError>,
     ) -> Judgement {
         let verdict = match result {
             Ok(verdict) => verdict,
             Err(error) => {
                 // As ssh: the key of an unknown host is taken although it can't be kept.
+                let (host, file) = (lesson.host.name(), Printable::new(&lesson.file));
                 self.warnings
-                    .push(format!("{}: {}: {error}", lesson.host.name(), lesson.file));
+                    .push(format!("{host}: host key not kept: {file}: {error}"));
                 Verdict::Unknown { authority: None }
             }
         };
@@ -131,13 +134,11 @@ impl Hosts {
 }
 
 fn content(file: &str, warnings: &mut Vec<String>) -> Option<Vec<u8>> {
-    let mut content = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(MAX_FILE).read_to_end(&mut content));
-    match read {
-        Ok(_) => Some(content),
+    match files::read(Path::new(file), MAX_FILE) {
+        Ok(content) => Some(content),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => {
-            warnings.push(format!("{file}: {error}"));
+            warnings.push(format!("{}: {error}", Printable::new(file)));
             None
         }
     }
@@ -157,26 +158,24 @@ impl Lesson {
     ///
     /// # Errors
     /// The file can't be read or written.
-    pub(crate) fn write(&self) -> io::Result<Verdict> {
+    pub(crate) fn write(&self) -> Result<Verdict, FileError> {
         let path = Path::new(&self.file);
         if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
             fs::DirBuilder::new().mode(0o700).create(directory)?;
         }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        let mut file = files::open(&mut options, path)?;
         file.lock()?;
         let mut content = Vec::new();
-        Read::by_ref(&mut file).take(MAX_FILE).read_to_end(&mut content)?;
+        files::read_into(&file, MAX_FILE, &mut content)?;
         let known = KnownHosts::parse([(self.file.as_str(), content.as_slice())]);
         let verdict = known.lookup(&mut Memo::default(), &self.host, &self.key);
         if !matches!(verdict, Verdict::Unknown { .. }) {
             return Ok(verdict);
         }
-        let line = format_entry(&self.host, &self.key, self.hash).map_err(|_| ErrorKind::Other)?;
+        let line =
+            format_entry(&self.host, &self.key, self.hash).map_err(|_| io::Error::from(ErrorKind::Other))?;
         // Somebody's editor may have left the last line open.
         let gap = if content.last().is_none_or(|last| *last == b'\n') {
             ""

@@ -1,7 +1,7 @@
 //! Everything that the hub asks for: keys and signatures, host keys, names, memory. Ties keyring, agents,
 //! known_hosts, state and pool together; decides nothing that one of them decides.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
@@ -69,6 +69,30 @@ pub(crate) struct Outside {
     pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
     pub(super) asking: Option<Terminal>,
     input: Option<Input>,
+    complaints: Complaints,
+}
+
+/// What is wrong with files that somebody named, each said once however many hosts it concerns.
+#[derive(Debug, Default)]
+struct Complaints {
+    said: BTreeSet<String>,
+    waiting: Vec<String>,
+}
+
+/// With a key file for each host and none of them there, more would say nothing new; the host's error has its own.
+const MAX_COMPLAINTS: usize = 20;
+
+impl Complaints {
+    fn add(&mut self, text: &str) {
+        if self.said.len() > MAX_COMPLAINTS || !self.said.insert(text.to_owned()) {
+            return;
+        }
+        self.waiting.push(if self.said.len() > MAX_COMPLAINTS {
+            "further key files can't be used".to_owned()
+        } else {
+            text.to_owned()
+        });
+    }
 }
 
 impl Outside {
@@ -93,6 +117,7 @@ impl Outside {
             to_ask: VecDeque::new(),
             asking: None,
             input,
+            complaints: Complaints::default(),
         }
     }
 
@@ -190,6 +215,7 @@ impl Outside {
     pub(crate) fn warnings(&mut self) -> Vec<String> {
         let mut warnings = self.hosts.warnings();
         warnings.extend(self.input.iter_mut().flat_map(Input::warnings));
+        warnings.append(&mut self.complaints.waiting);
         warnings
     }
 
@@ -300,9 +326,22 @@ impl Outside {
         };
         let agent = socket.as_ref().zip(listing.as_deref());
         let offers = Arc::new(Offers::new(profile, agent, &mut self.keyring));
+        offers
+            .complaints
+            .iter()
+            .for_each(|text| self.complaints.add(text));
         self.offers
             .insert(name, (Arc::clone(profile), Arc::clone(&offers)));
         Some(offers)
+    }
+
+    /// A key can't sign for a host.
+    pub(super) fn unusable(&mut self, ticket: Ticket, key: KeyId, reason: &str) {
+        let known = self.targets.get(&ticket.request);
+        let offers = known.and_then(|known| self.offers.get(&Arc::as_ptr(&known.profile).addr()));
+        if let Some(text) = offers.and_then(|(_, offers)| offers.complaint(key, reason)) {
+            self.complaints.add(&text);
+        }
     }
 
     fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {

@@ -42,7 +42,7 @@ pub(super) fn start(plan: &Plan) -> u8 {
     match prepare(plan) {
         Ok(status) => status,
         Err(text) => {
-            complain(&format!("mux: {text}"));
+            complain(&text);
             exit::USAGE
         }
     }
@@ -74,7 +74,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
     ) {
         Ok(status) => Ok(status),
         Err(error) => {
-            complain(&format!("mux: {error}"));
+            complain(&error.to_string());
             Ok(exit::INTERNAL)
         }
     }

@@ -15,6 +15,7 @@ use super::hosts::Lesson;
 use super::input::InFile;
 use super::source::Arrival;
 use super::terminal::Terminal;
+use crate::files::FileError;
 use crate::hub::{KeyId, Ticket};
 use crate::pool::Work;
 
@@ -57,7 +58,7 @@ pub(crate) enum Done {
         ticket: Ticket,
         question: QuestionId,
         lesson: Lesson,
-        result: io::Result<Verdict>,
+        result: Result<Verdict, FileError>,
     },
     /// Part of the commands' input.
     Read {

@@ -4,14 +4,14 @@
 mod sorted;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use mux_ssh::transport::ServerMemory;
-use rustix::fs::OFlags;
 
 use self::sorted::Changes;
+use crate::files::{self, FileError};
 
 /// The first line; another one means another version, whose content is not looked at.
 const HEADER: &str = "mux host memory 2\n";
@@ -176,11 +176,11 @@ fn habits(line: &str) -> Option<ServerMemory> {
 
 /// The lines behind the header.
 fn read(file: &Path) -> String {
-    let mut text = String::new();
-    let result = regular(OpenOptions::new().read(true), file)
-        .and_then(|file| file.take(MAX_FILE).read_to_string(&mut text));
-    match result {
-        Ok(_) => text.strip_prefix(HEADER).unwrap_or_default().to_owned(),
+    let content = files::read(file, MAX_FILE).and_then(|content| {
+        String::from_utf8(content).map_err(|_| FileError::Io(io::ErrorKind::InvalidData, None))
+    });
+    match content {
+        Ok(text) => text.strip_prefix(HEADER).unwrap_or_default().to_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => {
             log::info!("{}: {error}; starting without memory", file.display());
@@ -205,17 +205,7 @@ fn wait_for(lock: &File) -> io::Result<()> {
 fn private(path: &Path, truncate: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(truncate).mode(0o600);
-    regular(&mut options, path)
-}
-
-/// Opens a regular file. Whatever else has its name is not waited for: opening a pipe would stop the run for good.
-fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("open flags are an int in C");
-    let file = options.custom_flags(flags).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::ErrorKind::InvalidInput.into()),
-    }
+    Ok(files::open(&mut options, path)?)
 }
 
 #[cfg(test)]

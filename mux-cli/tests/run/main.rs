@@ -8,6 +8,7 @@
 mod directories;
 mod environment;
 mod failures;
+mod inputs;
 mod keys;
 mod results;
 mod retries;

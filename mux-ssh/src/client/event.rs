@@ -75,6 +75,9 @@ pub enum ChannelFailure {
 pub enum Event {
     /// The login has come this far: for deadlines and timings.
     Stage(Stage),
+    /// Lines that came where the identification should be (RFC 4253 §4.2): why a server that hangs up does so.
+    /// Bounded, but not yet safe to print. Lines that come together with the identification are not told.
+    Greeting(String),
     /// The server proved that it holds this key. Is it the right one?
     /// Answer with [`Client::answer_host_key`](super::Client::answer_host_key).
     HostKey {

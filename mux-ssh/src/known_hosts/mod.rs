@@ -27,6 +27,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::printable::Printable;
+
 pub use format::format_entry;
 pub use hashed::{Memo, Salt};
 pub use lookup::{Mismatch, Verdict};
@@ -46,7 +48,7 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
+        write!(f, "{}:{}", Printable::new(&self.file), self.line)
     }
 }
 
