@@ -4,6 +4,7 @@
 mod agents;
 mod config;
 mod engine;
+mod host_keys;
 mod hosts;
 mod lessons;
 mod limits;
