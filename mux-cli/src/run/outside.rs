@@ -163,11 +163,11 @@ impl Outside {
                 }
             }
             Action::RememberKey(key) => {
-                if let (Some(known), Some(public)) =
-                    (self.targets.get(&ticket.request), self.keyring.public(key))
+                if let (Some(known), Some(fingerprint)) =
+                    (self.targets.get(&ticket.request), self.keyring.fingerprint(key))
                 {
                     self.state
-                        .learn_key(&known.server, &known.user, public.fingerprint_sha256());
+                        .learn_key(&known.server, &known.user, fingerprint.to_owned());
                 }
             }
             Action::ForgetKey(_) => {
