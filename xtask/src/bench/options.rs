@@ -13,9 +13,13 @@ pub(super) struct Options {
     pub(super) runs: u32,
     /// Of a benchmark that has several parts: the only one to be measured.
     pub(super) part: Option<String>,
+    /// What `bulk` sends, in MiB.
+    pub(super) mib: u64,
     pub(super) install_peers: bool,
     /// All that are installed, if empty.
     only: Vec<Client>,
+    /// All, if empty.
+    ciphers: Vec<String>,
 }
 
 impl Options {
@@ -26,8 +30,10 @@ impl Options {
             rtt: 25,
             runs: 5,
             part: None,
+            mib: 1024,
             install_peers: false,
             only: Vec::new(),
+            ciphers: Vec::new(),
         };
         while let Some(argument) = arguments.next()? {
             match argument {
@@ -35,6 +41,8 @@ impl Options {
                 Arg::Long("rtt") => options.rtt = arguments.value()?.parse()?,
                 Arg::Long("runs") => options.runs = arguments.value()?.parse()?,
                 Arg::Long("part") => options.part = Some(arguments.value()?.string()?),
+                Arg::Long("mib") => options.mib = arguments.value()?.parse()?,
+                Arg::Long("cipher") => options.ciphers.push(arguments.value()?.string()?),
                 Arg::Long("client") => options.only.push(client(&arguments.value()?.string()?)?),
                 Arg::Long("install-peers") => options.install_peers = true,
                 Arg::Value(verb) if options.verb.is_empty() => options.verb = verb.string()?,
@@ -42,6 +50,10 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    pub(super) fn wants_cipher(&self, name: &str) -> bool {
+        self.ciphers.is_empty() || self.ciphers.iter().any(|wanted| wanted == name)
     }
 
     /// In the order of the tables.
