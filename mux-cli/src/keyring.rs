@@ -53,6 +53,8 @@ pub struct Keyring {
 #[derive(Debug)]
 struct Entry {
     public: PublicKey,
+    /// Asked for at every login.
+    fingerprint: String,
     label: Arc<str>,
     source: Source,
 }
@@ -106,6 +108,7 @@ impl Keyring {
     fn add(&mut self, public: PublicKey, label: &str, source: Source) -> KeyId {
         let id = KeyId(u32::try_from(self.keys.len()).expect("fewer than 4 G keys"));
         self.keys.push(Entry {
+            fingerprint: public.fingerprint_sha256(),
             public,
             label: label.into(),
             source,
@@ -117,6 +120,12 @@ impl Keyring {
     #[must_use]
     pub fn public(&self, key: KeyId) -> Option<&PublicKey> {
         self.entry(key).map(|entry| &entry.public)
+    }
+
+    /// The fingerprint of the public half, as OpenSSH prints it.
+    #[must_use]
+    pub fn fingerprint(&self, key: KeyId) -> Option<&str> {
+        self.entry(key).map(|entry| entry.fingerprint.as_str())
     }
 
     /// What people know the key as.

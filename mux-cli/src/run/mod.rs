@@ -5,6 +5,7 @@ mod agents;
 mod config;
 mod directories;
 mod engine;
+mod host_keys;
 mod hosts;
 mod input;
 mod lessons;
