@@ -13,6 +13,7 @@ use mux_ssh::keys::{KeyFile, PublicKey};
 
 use super::agents::{Agents, Listing};
 use super::hosts::Hosts;
+use super::input::{Input, Piece, Wish};
 use super::lessons::{Batch, Lesson, Written};
 use super::net::{Heard, Net};
 use super::offers::Offers;
@@ -73,6 +74,7 @@ pub(crate) struct Outside {
     /// Keys whose passphrase is to be asked for next, one at a time.
     pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
     pub(super) asking: Option<Terminal>,
+    input: Option<Input>,
     complaints: Complaints,
 }
 
@@ -100,7 +102,12 @@ impl Complaints {
 }
 
 impl Outside {
-    pub(crate) fn new(hosts: Hosts, state: State, pool: Pool<Task>, done: Mailbox<Done>) -> Self {
+    pub(crate) fn new(
+        hosts: Hosts,
+        state: State,
+        (pool, done): (Pool<Task>, Mailbox<Done>),
+        input: Option<Input>,
+    ) -> Self {
         Self {
             targets: HashMap::new(),
             offers: HashMap::new(),
@@ -115,6 +122,7 @@ impl Outside {
             locked: HashMap::new(),
             to_ask: VecDeque::new(),
             asking: None,
+            input,
             complaints: Complaints::default(),
         }
     }
@@ -160,6 +168,24 @@ impl Outside {
                 }
                 self.collect(now, net);
             }
+            Action::Feed {
+                position,
+                room,
+                may_restart,
+            } => self.feed(
+                now,
+                Wish {
+                    ticket,
+                    position,
+                    room,
+                    may_restart,
+                },
+            ),
+            Action::FeedOver { taken, whole } => {
+                if let Some(input) = &mut self.input {
+                    input.over(ticket.request, taken, whole);
+                }
+            }
             Action::Remember(memory) => {
                 if let Some(known) = self.targets.get(&ticket.request) {
                     self.state.learn_server(&known.server, &memory);
@@ -194,6 +220,7 @@ impl Outside {
     /// What is to be said about files, since the last call.
     pub(crate) fn warnings(&mut self) -> Vec<String> {
         let mut warnings = self.hosts.warnings();
+        warnings.extend(self.input.iter_mut().flat_map(Input::warnings));
         warnings.append(&mut self.complaints.waiting);
         warnings
     }
@@ -242,6 +269,26 @@ impl Outside {
                 self.prepare(now, net, ticket);
             }
         }
+    }
+
+    /// A command's next piece of input, as soon as there is one.
+    fn feed(&mut self, now: Instant, wish: Wish) {
+        let Some(input) = &mut self.input else { return };
+        match input.wish(wish) {
+            Piece::Here(bytes) => self.answer(wish.ticket, Answer::Fed(bytes)),
+            Piece::InFile(part) => {
+                let ticket = wish.ticket;
+                if let Err(error) = self.pool.submit(now, Task::Read { ticket, part }) {
+                    input.was_read(Err(error));
+                }
+            }
+            Piece::Later => {}
+        }
+    }
+
+    /// The commands' input, if they have any.
+    pub(crate) fn input(&mut self) -> Option<&mut Input> {
+        self.input.as_mut()
     }
 
     pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
@@ -411,6 +458,17 @@ impl Outside {
         match done {
             Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
             Done::Learned { batch, result } => self.learned(now, &batch, result),
+            Done::Read { ticket, result } => {
+                if let Some(bytes) = self.input.as_mut().and_then(|input| input.was_read(result)) {
+                    self.answer(ticket, Answer::Fed(bytes));
+                }
+            }
+            Done::Arrived(arrival) => {
+                let wishes = self.input.as_mut().map(|input| input.arrived(arrival));
+                for wish in wishes.unwrap_or_default() {
+                    self.feed(now, wish);
+                }
+            }
             Done::Unlocked { key, result } => {
                 self.asking = None;
                 self.unlocked(now, net, key, result);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mux_cli::hub::{Judgement, KeyId, Stage, Status};
+use mux_cli::hub::{Judgement, KeyId, MissingStatus, Request, Stage, Status};
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::server::{Act, Authorized, Moment, Plan, Point, ServerConfig};
 use mux_ssh::transport::{HostKey, ServerMemory};
@@ -181,6 +181,21 @@ fn a_command_without_an_exit_status_is_unknown() {
         outcome.error.as_ref().unwrap().message,
         "the command ended without an exit status"
     );
+}
+
+#[test]
+fn a_command_without_an_exit_status_is_ok_where_that_was_asked_for() {
+    let mut sim = Sim::new(1, 1);
+    sim.behave(address(1), serving(server(), Commands::NoStatus));
+    let request = Request {
+        missing_status: MissingStatus::Ok,
+        ..sim.request(1, "192.0.2.1")
+    };
+    sim.submit(request);
+    sim.run();
+    let outcome = sim.outcome(1);
+    assert_eq!((outcome.status, outcome.rc), (Status::Ok, None));
+    assert_eq!(outcome.error, None);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mux_cli::hub::{
-    Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, Offer, Outcome, Prepared, Request,
-    RequestId, SshOptions, StreamKind, Ticket, Transport,
+    Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, MissingStatus, Offer, Outcome,
+    Prepared, Request, RequestId, SshOptions, StreamKind, Ticket, Transport,
 };
 use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
@@ -109,6 +109,12 @@ pub(crate) struct Sim {
     /// Signatures are never given; tickets and questions that wait are here.
     pub(crate) agent_hangs: bool,
     pub(crate) waiting: Vec<Ticket>,
+    /// What commands read, once they ask for it; none: nothing comes, and no end.
+    pub(crate) input: Option<Vec<u8>>,
+    /// Which attempts asked for how much from where, and whether they might start over.
+    pub(crate) wishes: Vec<(Ticket, u64, usize, bool)>,
+    /// How far each request came.
+    pub(crate) taken: Vec<(RequestId, u64, bool)>,
     /// What was to be remembered.
     pub(crate) remembered: Vec<ServerMemory>,
     pub(crate) forgotten: Vec<KeyId>,
@@ -156,6 +162,9 @@ impl Sim {
             shown: Vec::new(),
             agent_hangs: false,
             waiting: Vec::new(),
+            input: None,
+            wishes: Vec::new(),
+            taken: Vec::new(),
             remembered: Vec::new(),
             forgotten: Vec::new(),
         }
@@ -182,6 +191,10 @@ impl Sim {
             user: "me".to_owned(),
             transport: Transport::Ssh(Arc::new(SshOptions::default())),
             command: Bytes::from_static(b"hostname"),
+            env: Vec::new(),
+            stdin: false,
+            retries: 0,
+            missing_status: MissingStatus::Unknown,
             connect_timeout: Duration::from_secs(10),
             login_timeout: Duration::from_secs(60),
             command_timeout: None,
@@ -299,6 +312,19 @@ impl Sim {
                 }
             }
             Action::SigningOver | Action::RememberKey(_) => return,
+            Action::Feed {
+                position,
+                room,
+                may_restart,
+            } => {
+                self.wishes.push((ticket, position, room, may_restart));
+                let place = usize::try_from(position).unwrap();
+                let Some(input) = self.input.as_ref().map(|input| &input[place..]) else {
+                    return;
+                };
+                Answer::Fed(Bytes::copy_from_slice(&input[..input.len().min(room)]))
+            }
+            Action::FeedOver { taken, whole } => return self.taken.push((ticket.request, taken, whole)),
             Action::Remember(memory) => return self.remembered.push(memory),
             Action::ForgetKey(key) => return self.forgotten.push(key),
         };
@@ -592,9 +618,15 @@ impl Links for Network {
         Ok(key)
     }
 
-    fn spawn(&mut self, _command: &Bytes) -> Result<usize, ErrorKind> {
+    fn spawn(&mut self, _request: &Request) -> Result<usize, ErrorKind> {
         Err(ErrorKind::Unsupported)
     }
+
+    fn local_room(&mut self, _key: usize) -> usize {
+        0
+    }
+
+    fn local_write(&mut self, _key: usize, _data: Bytes) {}
 
     fn client(&mut self, key: usize) -> Option<&mut Client> {
         self.links.get_mut(&key).map(|link| &mut link.client)
