@@ -6,6 +6,7 @@ mod config;
 mod directories;
 mod engine;
 mod hosts;
+mod in_file;
 mod input;
 mod lessons;
 mod limits;
