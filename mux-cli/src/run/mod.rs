@@ -7,6 +7,7 @@ mod directories;
 mod engine;
 mod host_keys;
 mod hosts;
+mod in_file;
 mod input;
 mod lessons;
 mod limits;
