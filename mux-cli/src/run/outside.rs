@@ -7,19 +7,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mux_core::Mailbox;
-use mux_ssh::client::QuestionId;
 use mux_ssh::keys::{KeyFile, PublicKey};
 
 use super::agents::{Agents, Listing};
-use super::hosts::{Hosts, Lesson};
-use super::input::{Input, Piece, Wish};
+use super::hosts::Hosts;
+use super::input::Input;
 use super::net::{Heard, Net};
 use super::offers::Offers;
 use super::settings::{Prepared as Target, Profile};
 use super::signing::Waiting;
 use super::task::{Done, Task};
 use super::terminal::Terminal;
-use crate::hub::{Action, Answer, Decision, Judgement, KeyId, Prepared, RequestId, Ticket};
+use crate::hub::{Action, Answer, KeyId, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
 use crate::state::{Server, State};
@@ -28,7 +27,7 @@ use mux_ssh::known_hosts::HostId;
 /// What the outside has to know about a target.
 #[derive(Debug)]
 pub(crate) struct Known {
-    host: HostId,
+    pub(super) host: HostId,
     pub(super) profile: Arc<Profile>,
     server: Server,
     user: String,
@@ -56,7 +55,7 @@ pub(crate) struct Outside {
     offers: HashMap<usize, (Arc<Profile>, Arc<Offers>)>,
     pub(super) keyring: Keyring,
     pub(super) agents: Agents,
-    hosts: Hosts,
+    pub(super) hosts: Hosts,
     state: State,
     pub(super) pool: Pool<Task>,
     done: Mailbox<Done>,
@@ -68,7 +67,7 @@ pub(crate) struct Outside {
     /// Keys whose passphrase is to be asked for next, one at a time.
     pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
     pub(super) asking: Option<Terminal>,
-    input: Option<Input>,
+    pub(super) input: Option<Input>,
     complaints: Complaints,
 }
 
@@ -162,42 +161,28 @@ impl Outside {
                 }
                 self.collect(now, net);
             }
-            Action::Feed {
-                position,
-                room,
-                may_restart,
-            } => self.feed(
-                now,
-                Wish {
-                    ticket,
-                    position,
-                    room,
-                    may_restart,
-                },
-            ),
-            Action::FeedOver { taken, whole } => {
-                if let Some(input) = &mut self.input {
-                    input.over(ticket.request, taken, whole);
-                }
-            }
-            Action::Remember(memory) => {
-                if let Some(known) = self.targets.get(&ticket.request) {
-                    self.state.learn_server(&known.server, &memory);
-                }
-            }
+            Action::Feed(wish) => self.feed(now, ticket, wish),
+            Action::FeedOver { taken, whole } => self.feed_over(ticket, taken, whole),
+            Action::Remember(memory) => self.remember(ticket, |known, state| {
+                state.learn_server(&known.server, &memory);
+            }),
             Action::RememberKey(key) => {
-                if let (Some(known), Some(public)) =
-                    (self.targets.get(&ticket.request), self.keyring.public(key))
-                {
-                    self.state
-                        .learn_key(&known.server, &known.user, public.fingerprint_sha256());
+                let print = self.keyring.public(key).map(PublicKey::fingerprint_sha256);
+                if let Some(print) = print {
+                    self.remember(ticket, |known, state| {
+                        state.learn_key(&known.server, &known.user, print);
+                    });
                 }
             }
-            Action::ForgetKey(_) => {
-                if let Some(known) = self.targets.get(&ticket.request) {
-                    self.state.forget_key(&known.server, &known.user);
-                }
-            }
+            Action::ForgetKey(_) => self.remember(ticket, |known, state| {
+                state.forget_key(&known.server, &known.user);
+            }),
+        }
+    }
+
+    fn remember(&mut self, ticket: Ticket, learn: impl FnOnce(&Known, &mut State)) {
+        if let Some(known) = self.targets.get(&ticket.request) {
+            learn(known, &mut self.state);
         }
     }
 
@@ -264,26 +249,6 @@ impl Outside {
         }
     }
 
-    /// A command's next piece of input, as soon as there is one.
-    fn feed(&mut self, now: Instant, wish: Wish) {
-        let Some(input) = &mut self.input else { return };
-        match input.wish(wish) {
-            Piece::Here(bytes) => self.answer(wish.ticket, Answer::Fed(bytes)),
-            Piece::InFile(part) => {
-                let ticket = wish.ticket;
-                if let Err(error) = self.pool.submit(now, Task::Read { ticket, part }) {
-                    input.was_read(Err(error));
-                }
-            }
-            Piece::Later => {}
-        }
-    }
-
-    /// The commands' input, if they have any.
-    pub(crate) fn input(&mut self) -> Option<&mut Input> {
-        self.input.as_mut()
-    }
-
     pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
         self.answers.push_back((ticket, answer));
     }
@@ -344,59 +309,6 @@ impl Outside {
         }
     }
 
-    fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
-        let Some(known) = self.targets.get(&ticket.request) else {
-            return;
-        };
-        if let Some(bits) = key.rsa_bits().filter(|bits| *bits < known.profile.rsa_bits) {
-            let reason = format!(
-                "RSA host key of {bits} bits, and RequiredRSASize is {}",
-                known.profile.rsa_bits
-            );
-            let judgement = Judgement::Refuse(reason);
-            return self.answer(ticket, Answer::HostKey { question, judgement });
-        }
-        let judgement = match self.hosts.judge(&known.profile, &known.host, &key) {
-            Decision::Accept => Judgement::Accept,
-            Decision::Refuse(reason) => Judgement::Refuse(reason),
-            Decision::Learn => return self.learn(now, ticket, question, key),
-        };
-        self.answer(ticket, Answer::HostKey { question, judgement });
-    }
-
-    fn learn(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
-        let Some(known) = self.targets.get(&ticket.request) else {
-            return;
-        };
-        let Some(file) = known.profile.user_known_hosts.first().cloned() else {
-            // `UserKnownHostsFile none`: nothing is to be kept.
-            return self.answer(
-                ticket,
-                Answer::HostKey {
-                    question,
-                    judgement: Judgement::Accept,
-                },
-            );
-        };
-        let lesson = Lesson {
-            host: known.host.clone(),
-            key,
-            file,
-            hash: known.profile.hash_known_hosts,
-        };
-        if let Err(error) = self.pool.submit(
-            now,
-            Task::Learn {
-                ticket,
-                question,
-                lesson,
-            },
-        ) {
-            let judgement = Judgement::Refuse(format!("host key not kept: {error}"));
-            self.answer(ticket, Answer::HostKey { question, judgement });
-        }
-    }
-
     fn done(&mut self, now: Instant, net: &mut Net, done: Done) {
         match done {
             Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
@@ -405,24 +317,9 @@ impl Outside {
                 question,
                 lesson,
                 result,
-            } => {
-                let Some(known) = self.targets.get(&ticket.request) else {
-                    return;
-                };
-                let judgement = self.hosts.learned(&known.profile, &lesson, result);
-                self.answer(ticket, Answer::HostKey { question, judgement });
-            }
-            Done::Read { ticket, result } => {
-                if let Some(bytes) = self.input.as_mut().and_then(|input| input.was_read(result)) {
-                    self.answer(ticket, Answer::Fed(bytes));
-                }
-            }
-            Done::Arrived(arrival) => {
-                let wishes = self.input.as_mut().map(|input| input.arrived(arrival));
-                for wish in wishes.unwrap_or_default() {
-                    self.feed(now, wish);
-                }
-            }
+            } => self.learned(ticket, question, &lesson, result),
+            Done::Read { ticket, result } => self.fed(ticket, result),
+            Done::Arrived(arrival) => self.arrived(now, arrival),
             Done::Unlocked { key, result } => {
                 self.asking = None;
                 self.unlocked(now, net, key, result);
