@@ -162,6 +162,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
     ) {
         match judgement {
             Judgement::Accept => self.with_client(cx, |client| client.answer_host_key(question, true)),
+            Judgement::AskForOthers(types) => {
+                self.prepared.known_host_key_types = types;
+                self.start_over(cx);
+            }
             Judgement::Refuse(message) => self.fail(cx, Status::HostKey, Stage::HostKey, message),
         }
     }
@@ -302,6 +306,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             self.caution.none_first |= identity.is_none();
             self.drop_identity(*identity);
         }
+        self.start_over(cx)
+    }
+
+    /// Another connection in place of this one, which nothing has run on.
+    fn start_over<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) -> bool {
         let Phase::Session(Session { address, .. }) = &self.phase else {
             return false;
         };

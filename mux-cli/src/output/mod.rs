@@ -9,6 +9,7 @@ mod escape;
 mod groups;
 mod jsonl;
 mod lines;
+mod pieces;
 mod progress;
 mod refused;
 mod renderer;
@@ -123,7 +124,7 @@ impl Output {
                     None => true,
                 };
                 if is_shown {
-                    self.renderer.push(request, stream, &data, &mut self.queue);
+                    self.renderer.push(request, stream, data, &mut self.queue);
                 }
             }
             Event::EnvRefused { request, name } => self.refused.add(request, name),

@@ -23,8 +23,13 @@ use crate::writer::{Report, Writer};
 /// which costs as much as half the messages of a login; nobody sees a twentieth of a second.
 const HAND_OVER: Duration = Duration::from_millis(50);
 
-/// Bytes of output that are handed over at once: half the smallest window of a channel, so that no host ever waits.
+/// Bytes of output that are handed over at the end of a turn: half the smallest window of a channel, so that no host
+/// ever waits.
 const MUCH: usize = 32 * 1024;
+
+/// Bytes of output that are handed over within a turn: a quarter of what may wait for the writer, so that it is never
+/// without work while the loop is busy.
+const VERY_MUCH: usize = 256 * 1024;
 
 /// Everything that a run consists of.
 #[derive(Debug)]
@@ -121,6 +126,7 @@ impl Engine {
                 self.heard(now, heard);
                 self.settle(now);
             }
+            self.hand_over(now, MUCH);
             self.on_time(now);
             if self.is_over(now) {
                 break;
@@ -199,7 +205,7 @@ impl Engine {
                 input.hold(self.asking);
             }
             self.output.hold_progress(self.asking);
-            self.fresh += MUCH;
+            self.fresh += VERY_MUCH;
         }
         for text in self.outside.warnings() {
             self.say(Level::Warning, text);
@@ -213,15 +219,15 @@ impl Engine {
         if self.hub.is_idle() {
             self.finish(now);
         }
-        self.hand_over(now);
+        self.hand_over(now, VERY_MUCH);
         while let Some(credit) = self.output.poll_consumed() {
             self.consume(now, credit);
         }
     }
 
     /// Gives the writer what there is to write, as far as it has room.
-    fn hand_over(&mut self, now: Instant) {
-        let at_once = self.over || self.backlog || self.fresh >= MUCH;
+    fn hand_over(&mut self, now: Instant, much: usize) {
+        let at_once = self.over || self.backlog || self.fresh >= much;
         let early = self.hand_over_next.is_some_and(|at| at > now);
         if !at_once && (early || self.fresh == 0) {
             return;

@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use mux_ssh::client::QuestionId;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::Verdict;
 
-use super::hosts::Lesson;
+use super::lessons::{Batch, Lesson, Written};
 use super::outside::Outside;
 use super::task::Task;
 use crate::files::FileError;
@@ -15,7 +14,7 @@ use crate::hub::{Answer, Decision, Judgement, Ticket};
 
 impl Outside {
     pub(super) fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
-        let Some(known) = self.targets.get(&ticket.request) else {
+        let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
         if let Some(bits) = key.rsa_bits().filter(|bits| *bits < known.profile.rsa_bits) {
@@ -26,10 +25,19 @@ impl Outside {
             let judgement = Judgement::Refuse(reason);
             return self.answer(ticket, Answer::HostKey { question, judgement });
         }
-        let judgement = match self.hosts.judge(&known.profile, &known.host, &key) {
-            Decision::Accept => Judgement::Accept,
-            Decision::Refuse(reason) => Judgement::Refuse(reason),
-            Decision::Learn => return self.learn(now, ticket, question, key),
+        let decision = self.hosts.judge(&known.profile, &known.host, &key);
+        let others = match (&decision, known.asked_for.take()) {
+            (Decision::Accept, _) | (_, None) => None,
+            (Decision::Refuse(_) | Decision::Learn, Some(asked_for)) => {
+                self.hosts
+                    .other_types(&known.profile, &known.host, &key, &asked_for)
+            }
+        };
+        let judgement = match (decision, others) {
+            (_, Some(types)) => Judgement::AskForOthers(types),
+            (Decision::Accept, None) => Judgement::Accept,
+            (Decision::Refuse(reason), None) => Judgement::Refuse(reason),
+            (Decision::Learn, None) => return self.learn(now, ticket, question, key),
         };
         self.answer(ticket, Answer::HostKey { question, judgement });
     }
@@ -49,36 +57,61 @@ impl Outside {
             );
         };
         let lesson = Lesson {
+            ticket,
+            question,
             host: known.host.clone(),
             key,
-            file,
             hash: known.profile.hash_known_hosts,
         };
-        if let Err(error) = self.pool.submit(
-            now,
-            Task::Learn {
-                ticket,
-                question,
-                lesson,
-            },
-        ) {
-            let judgement = Judgement::Refuse(format!("host key not kept: {error}"));
-            self.answer(ticket, Answer::HostKey { question, judgement });
+        self.hosts.lessons.add(&file, lesson);
+        self.write_lessons(now, &file);
+    }
+
+    /// Has everything written that waits for `file`, unless it is being written to.
+    fn write_lessons(&mut self, now: Instant, file: &str) {
+        let mut new = Vec::new();
+        for lesson in self.hosts.lessons.take(file) {
+            let Some(known) = self.targets.get(&lesson.ticket.request) else {
+                continue;
+            };
+            // Another target of the same name may have taught it meanwhile.
+            match self.hosts.judge(&known.profile, &lesson.host, &lesson.key) {
+                Decision::Learn => new.push(lesson),
+                Decision::Accept => self.answer_lesson(&lesson, Judgement::Accept),
+                Decision::Refuse(reason) => self.answer_lesson(&lesson, Judgement::Refuse(reason)),
+            }
+        }
+        let Some(batch) = self.hosts.lessons.batch(file, new) else {
+            return;
+        };
+        let lessons = batch.lessons.clone();
+        if let Err(error) = self.pool.submit(now, Task::Learn(batch)) {
+            for lesson in lessons {
+                self.answer_lesson(&lesson, Judgement::Refuse(format!("host key not kept: {error}")));
+            }
+            self.hosts.lessons.written(file, &Err(error.into()));
         }
     }
 
-    /// The file was written, or not.
-    pub(super) fn learned(
-        &mut self,
-        ticket: Ticket,
-        question: QuestionId,
-        lesson: &Lesson,
-        result: Result<Verdict, FileError>,
-    ) {
-        let Some(known) = self.targets.get(&ticket.request) else {
-            return;
-        };
-        let judgement = self.hosts.learned(&known.profile, lesson, result);
-        self.answer(ticket, Answer::HostKey { question, judgement });
+    /// A file was written, or not.
+    pub(super) fn learned(&mut self, now: Instant, batch: &Batch, result: Result<Written, FileError>) {
+        self.hosts.lessons.written(&batch.file, &result);
+        for (at, lesson) in batch.lessons.iter().enumerate() {
+            let Some(known) = self.targets.get(&lesson.ticket.request) else {
+                continue;
+            };
+            let verdict = match &result {
+                Ok(written) => Ok(written.verdicts.get(at).cloned().expect("one for each lesson")),
+                Err(error) => Err(*error),
+            };
+            let judgement = self.hosts.learned(&known.profile, &batch.file, lesson, verdict);
+            self.answer_lesson(lesson, judgement);
+        }
+        self.write_lessons(now, &batch.file);
+    }
+
+    fn answer_lesson(&mut self, lesson: &Lesson, judgement: Judgement) {
+        let question = lesson.question;
+        self.answer(lesson.ticket, Answer::HostKey { question, judgement });
     }
 }

@@ -10,6 +10,7 @@ mod hosts;
 mod input;
 mod interrupts;
 mod judging;
+mod lessons;
 mod limits;
 mod locals;
 mod net;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mux_core::Mailbox;
+use mux_ssh::algorithms::KeyType;
 use mux_ssh::keys::{KeyFile, PublicKey};
 
 use super::agents::{Agents, Listing};
@@ -31,6 +32,8 @@ pub(crate) struct Known {
     pub(super) profile: Arc<Profile>,
     server: Server,
     user: String,
+    /// The types of host key that the server was asked for first, until it is asked for others.
+    pub(super) asked_for: Option<Vec<KeyType>>,
 }
 
 impl Known {
@@ -44,6 +47,7 @@ impl Known {
             profile: Arc::clone(&target.profile),
             server,
             user: target.request.user.clone(),
+            asked_for: None,
         }
     }
 }
@@ -237,6 +241,7 @@ impl Outside {
         if let Some(terminal) = self.asking.take() {
             terminal.restore();
         }
+        self.hosts.keep(&mut self.state);
         self.state.save()
     }
 
@@ -261,13 +266,15 @@ impl Outside {
         let Some(offers) = self.offers(now, net, &profile) else {
             return self.unprepared.push(ticket);
         };
-        let Some(known) = self.targets.get(&ticket.request) else {
+        let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
+        let types = self.hosts.key_types(&known.profile, &known.host, &self.state);
+        known.asked_for = Some(types.clone());
         let worked = self.state.key(&known.server, &known.user);
         let prepared = Prepared {
             keys: offers.for_target(worked, &self.keyring),
-            known_host_key_types: self.hosts.key_types(&known.profile, &known.host),
+            known_host_key_types: types,
             memory: self.state.server(&known.server),
             skipped: offers.skipped.clone(),
         };
@@ -312,12 +319,7 @@ impl Outside {
     fn done(&mut self, now: Instant, net: &mut Net, done: Done) {
         match done {
             Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
-            Done::Learned {
-                ticket,
-                question,
-                lesson,
-                result,
-            } => self.learned(ticket, question, &lesson, result),
+            Done::Learned { batch, result } => self.learned(now, &batch, result),
             Done::Read { ticket, result } => self.fed(ticket, result),
             Done::Arrived(arrival) => self.arrived(now, arrival),
             Done::Unlocked { key, result } => {

@@ -7,12 +7,10 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mux_ssh::client::QuestionId;
 use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
-use mux_ssh::known_hosts::Verdict;
 
-use super::hosts::Lesson;
 use super::input::InFile;
+use super::lessons::{Batch, Written};
 use super::source::Arrival;
 use super::terminal::Terminal;
 use crate::files::FileError;
@@ -30,11 +28,7 @@ pub(crate) enum Task {
         host: String,
         port: u16,
     },
-    Learn {
-        ticket: Ticket,
-        question: QuestionId,
-        lesson: Lesson,
-    },
+    Learn(Batch),
     Read {
         ticket: Ticket,
         part: InFile,
@@ -55,10 +49,8 @@ pub(crate) enum Done {
         result: Result<Vec<SocketAddr>, String>,
     },
     Learned {
-        ticket: Ticket,
-        question: QuestionId,
-        lesson: Lesson,
-        result: Result<Verdict, FileError>,
+        batch: Batch,
+        result: Result<Written, FileError>,
     },
     /// Part of the commands' input.
     Read {
@@ -82,18 +74,9 @@ impl Work for Task {
                 ticket,
                 result: resolve(&host, port),
             },
-            Self::Learn {
-                ticket,
-                question,
-                lesson,
-            } => {
-                let result = lesson.write();
-                Done::Learned {
-                    ticket,
-                    question,
-                    lesson,
-                    result,
-                }
+            Self::Learn(batch) => {
+                let result = batch.write();
+                Done::Learned { batch, result }
             }
             Self::Read { ticket, part } => Done::Read {
                 ticket,

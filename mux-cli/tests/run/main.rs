@@ -8,6 +8,7 @@
 mod directories;
 mod environment;
 mod failures;
+mod host_keys;
 mod inputs;
 mod keys;
 mod results;
