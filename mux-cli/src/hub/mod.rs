@@ -31,7 +31,7 @@ pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links};
 pub use request::{
     Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, Prepared, Reason, Request, SshOptions,
-    Ticket, Transport,
+    Ticket, Transport, Wish,
 };
 
 use job::{Context, Job, Shared};

@@ -8,9 +8,10 @@ use std::io::ErrorKind;
 use bytes::Bytes;
 use mux_core::LinkError;
 use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId, Stage as Login};
+use mux_ssh::transport::ServerMemory;
 use mux_ssh::{Client, Error, Printable};
 
-use super::job::{Context, Job};
+use super::job::{Context, Ended, Job};
 use super::phase::{Phase, Session};
 use super::{
     Action, Event, Failure, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome, retry,
@@ -46,22 +47,20 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::Greeting(text) => self.greeting.extend(text.lines().map(one_line)),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
-            Said::Learned(mut memory) => {
-                memory.none_first |= self.caution.none_first;
-                self.ask(cx, Action::Remember(memory));
-            }
+            Said::Learned(memory) => self.learned(cx, memory),
             Said::Output {
                 channel,
                 stream,
                 data,
             } => self.output(cx, channel, stream, data),
             Said::ExitStatus { channel, status } if self.is_command(channel) => {
-                self.ended.rc = Some(i32::from_ne_bytes(status.to_ne_bytes()));
-                self.note_unsent(cx);
+                self.command_ended(cx, |ended| {
+                    ended.rc = Some(i32::from_ne_bytes(status.to_ne_bytes()))
+                });
             }
             Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => {
-                self.ended.signal = Some(signal.chars().filter(char::is_ascii_graphic).collect());
-                self.note_unsent(cx);
+                let name = signal.chars().filter(char::is_ascii_graphic).collect();
+                self.command_ended(cx, |ended| ended.signal = Some(name));
             }
             Said::Opened { channel } if self.is_command(channel) => self.command_begun(cx),
             Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
@@ -78,6 +77,17 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
+    }
+
+    fn learned<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, mut memory: ServerMemory) {
+        memory.none_first |= self.caution.none_first;
+        self.ask(cx, Action::Remember(memory));
+    }
+
+    /// The command has ended; output may still follow.
+    fn command_ended<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, note: impl FnOnce(&mut Ended)) {
+        note(&mut self.ended);
+        self.note_unsent(cx);
     }
 
     /// Its channel is open: from here on the command's own time counts.

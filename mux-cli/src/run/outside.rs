@@ -12,7 +12,7 @@ use mux_ssh::keys::KeyFile;
 
 use super::agents::{Agents, Listing};
 use super::hosts::Hosts;
-use super::input::{Input, Piece, Wish};
+use super::input::Input;
 use super::net::{Heard, Net};
 use super::offers::Offers;
 use super::settings::{Prepared as Target, Profile};
@@ -71,7 +71,7 @@ pub(crate) struct Outside {
     /// Keys whose passphrase is to be asked for next, one at a time.
     pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
     pub(super) asking: Option<Terminal>,
-    input: Option<Input>,
+    pub(super) input: Option<Input>,
     complaints: Complaints,
 }
 
@@ -165,42 +165,27 @@ impl Outside {
                 }
                 self.collect(now, net);
             }
-            Action::Feed {
-                position,
-                room,
-                may_restart,
-            } => self.feed(
-                now,
-                Wish {
-                    ticket,
-                    position,
-                    room,
-                    may_restart,
-                },
-            ),
-            Action::FeedOver { taken, whole } => {
-                if let Some(input) = &mut self.input {
-                    input.over(ticket.request, taken, whole);
-                }
-            }
-            Action::Remember(memory) => {
-                if let Some(known) = self.targets.get(&ticket.request) {
-                    self.state.learn_server(&known.server, &memory);
-                }
-            }
+            Action::Feed(wish) => self.feed(now, ticket, wish),
+            Action::FeedOver { taken, whole } => self.feed_over(ticket, taken, whole),
+            Action::Remember(memory) => self.remember(ticket, |known, state| {
+                state.learn_server(&known.server, &memory);
+            }),
             Action::RememberKey(key) => {
-                if let (Some(known), Some(fingerprint)) =
-                    (self.targets.get(&ticket.request), self.keyring.fingerprint(key))
-                {
-                    self.state
-                        .learn_key(&known.server, &known.user, fingerprint.to_owned());
+                if let Some(print) = self.keyring.fingerprint(key).map(str::to_owned) {
+                    self.remember(ticket, |known, state| {
+                        state.learn_key(&known.server, &known.user, print);
+                    });
                 }
             }
-            Action::ForgetKey(_) => {
-                if let Some(known) = self.targets.get(&ticket.request) {
-                    self.state.forget_key(&known.server, &known.user);
-                }
-            }
+            Action::ForgetKey(_) => self.remember(ticket, |known, state| {
+                state.forget_key(&known.server, &known.user);
+            }),
+        }
+    }
+
+    fn remember(&mut self, ticket: Ticket, learn: impl FnOnce(&Known, &mut State)) {
+        if let Some(known) = self.targets.get(&ticket.request) {
+            learn(known, &mut self.state);
         }
     }
 
@@ -266,26 +251,6 @@ impl Outside {
                 self.prepare(now, net, ticket);
             }
         }
-    }
-
-    /// A command's next piece of input, as soon as there is one.
-    fn feed(&mut self, now: Instant, wish: Wish) {
-        let Some(input) = &mut self.input else { return };
-        match input.wish(wish) {
-            Piece::Here(bytes) => self.answer(wish.ticket, Answer::Fed(bytes)),
-            Piece::InFile(part) => {
-                let ticket = wish.ticket;
-                if let Err(error) = self.pool.submit(now, Task::Read { ticket, part }) {
-                    input.was_read(Err(error));
-                }
-            }
-            Piece::Later => {}
-        }
-    }
-
-    /// The commands' input, if they have any.
-    pub(crate) fn input(&mut self) -> Option<&mut Input> {
-        self.input.as_mut()
     }
 
     pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
@@ -354,17 +319,8 @@ impl Outside {
         match done {
             Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
             Done::Learned { batch, result } => self.learned(now, &batch, result),
-            Done::Read { ticket, result } => {
-                if let Some(bytes) = self.input.as_mut().and_then(|input| input.was_read(result)) {
-                    self.answer(ticket, Answer::Fed(bytes));
-                }
-            }
-            Done::Arrived(arrival) => {
-                let wishes = self.input.as_mut().map(|input| input.arrived(arrival));
-                for wish in wishes.unwrap_or_default() {
-                    self.feed(now, wish);
-                }
-            }
+            Done::Read { ticket, result } => self.fed(ticket, result),
+            Done::Arrived(arrival) => self.arrived(now, arrival),
             Done::Unlocked { key, result } => {
                 self.asking = None;
                 self.unlocked(now, net, key, result);

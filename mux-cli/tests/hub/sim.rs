@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use mux_cli::hub::{
     Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, MissingStatus, Offer, Outcome,
-    Prepared, Request, RequestId, SshOptions, StreamKind, Ticket, Transport,
+    Prepared, Request, RequestId, SshOptions, StreamKind, Ticket, Transport, Wish,
 };
 use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
@@ -112,7 +112,7 @@ pub(crate) struct Sim {
     /// What commands read, once they ask for it; none: nothing comes, and no end.
     pub(crate) input: Option<Vec<u8>>,
     /// Which attempts asked for how much from where, and whether they might start over.
-    pub(crate) wishes: Vec<(Ticket, u64, usize, bool)>,
+    pub(crate) wishes: Vec<(Ticket, Wish)>,
     /// How far each request came.
     pub(crate) taken: Vec<(RequestId, u64, bool)>,
     /// What was to be remembered.
@@ -312,17 +312,13 @@ impl Sim {
                 }
             }
             Action::SigningOver | Action::RememberKey(_) => return,
-            Action::Feed {
-                position,
-                room,
-                may_restart,
-            } => {
-                self.wishes.push((ticket, position, room, may_restart));
-                let place = usize::try_from(position).unwrap();
+            Action::Feed(wish) => {
+                self.wishes.push((ticket, wish));
+                let place = usize::try_from(wish.position).unwrap();
                 let Some(input) = self.input.as_ref().map(|input| &input[place..]) else {
                     return;
                 };
-                Answer::Fed(Bytes::copy_from_slice(&input[..input.len().min(room)]))
+                Answer::Fed(Bytes::copy_from_slice(&input[..input.len().min(wish.room)]))
             }
             Action::FeedOver { taken, whole } => return self.taken.push((ticket.request, taken, whole)),
             Action::Remember(memory) => return self.remembered.push(memory),
