@@ -12,16 +12,14 @@ use super::countdown::Countdown;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
 use super::{
-    Action, Event, Failure, Level, Links, Outcome, Prepared, Request, RequestId, Stage, Status, Ticket,
+    Action, Event, Failure, Level, Links, NoLink, Outcome, Prepared, Request, RequestId, Stage, Status,
+    Ticket,
 };
 use super::{Timings, outcome};
 
 /// A host that says nothing for this long in connect or authentication stops counting against the fanout: a healthy
 /// one needs a few round trips, and no round trip on Earth takes a second.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
-
-/// `SSH_DISCONNECT_BY_APPLICATION` (RFC 4253, section 11.1).
-const BY_APPLICATION: u32 = 11;
 
 /// What the steps of a job may touch besides the job.
 #[derive(Debug)]
@@ -38,6 +36,8 @@ pub(super) struct Shared<K> {
     pub(super) endpoints: Endpoints,
     pub(super) by_link: HashMap<K, RequestId>,
     pub(super) timers: BTreeSet<(Instant, RequestId)>,
+    /// Something of ours was lacking for a link: nothing is started before.
+    pub(super) short: Option<(NoLink, Instant)>,
     pub(super) actions: VecDeque<(Ticket, Action)>,
     pub(super) events: VecDeque<Event>,
     pub(super) left_running: Vec<RequestId>,
@@ -131,6 +131,8 @@ pub(super) struct Job<K> {
     pub(super) farewell: Option<String>,
     pub(super) ended: Ended,
     pub(super) killing: Option<Killing>,
+    /// What was lacking when a link was to be started, and when that is tried again.
+    pub(super) lacking: Option<(NoLink, Instant)>,
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
     pub(super) wake: Option<Instant>,
@@ -167,6 +169,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             farewell: None,
             ended: Ended::default(),
             killing: None,
+            lacking: None,
             last_heard: now,
             silent: false,
             wake: None,
@@ -232,6 +235,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
     /// When this job falls silent, if it can.
     fn silent_at(&self) -> Option<Instant> {
         let counts = match &self.phase {
+            // What is lacking here is nothing that the host could say.
+            Phase::Resolving | Phase::Connecting(_) if self.lacking.is_some() => false,
             Phase::Resolving | Phase::Connecting(_) => true,
             Phase::Session(session) => session.unauthenticated && self.signing.is_none() && !self.asking,
             Phase::Preparing | Phase::Local(_) | Phase::Over => false,
@@ -243,9 +248,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
     pub(super) fn schedule<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         let race = match &self.phase {
             Phase::Connecting(race) => [race.next_at, race.starting.map(|(at, _)| at)],
-            Phase::Preparing | Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => {
-                [None, None]
-            }
+            Phase::Preparing => [self.lacking.map(|(_, at)| at), None],
+            Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => [None, None],
         };
         let next = race
             .into_iter()
@@ -290,6 +294,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         }
         self.continue_killing(cx);
         self.continue_race(cx);
+        self.continue_local(cx);
         if self.silent_at().is_some_and(|at| at <= cx.now) {
             self.silent = true;
             cx.shared.fanout.fall_silent();
@@ -350,53 +355,5 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             outcome,
         });
         self.schedule(cx);
-    }
-
-    /// Gives back links and places, and leaves the phase.
-    pub(super) fn release<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
-        match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Connecting(race) => race.release(cx, self.request.id),
-            Phase::Session(session) => session.release(cx),
-            Phase::Local(key) => {
-                cx.shared.by_link.remove(&key);
-            }
-            Phase::Preparing | Phase::Resolving | Phase::Over => {}
-        }
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Race<K> {
-    fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>, request: RequestId) {
-        for runner in self.runners {
-            runner.abort(cx);
-        }
-        if let Some(address) = self.waiting {
-            cx.shared.endpoints.give_up(address, request);
-        }
-        if let Some((_, address)) = self.starting {
-            cx.shared.endpoints.leave(address);
-        }
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Runner<K> {
-    pub(super) fn abort<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
-        cx.shared.endpoints.leave(self.address);
-        cx.shared.by_link.remove(&self.key);
-        cx.links.abort(self.key);
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Session<K> {
-    /// Says goodbye if there still is somebody to say it to.
-    fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
-        if self.unauthenticated {
-            cx.shared.endpoints.leave(self.address);
-        }
-        if cx.shared.by_link.remove(&self.key).is_some()
-            && let Some(client) = cx.links.client(self.key)
-        {
-            client.disconnect(BY_APPLICATION, "");
-        }
     }
 }

@@ -29,6 +29,10 @@ const HAND_OVER: Duration = Duration::from_millis(50);
 /// Bytes of output that are handed over at once: half the smallest window of a channel, so that no host ever waits.
 const MUCH: usize = 32 * 1024;
 
+/// A loop that comes round this much later than it was due has been stopped: all that the windows of a thousand hosts
+/// hold is decrypted in a fraction of it.
+const STANDSTILL: Duration = Duration::from_secs(1);
+
 /// Everything that a run consists of.
 #[derive(Debug)]
 pub(super) struct Engine {
@@ -125,7 +129,7 @@ impl Engine {
             if self.is_over(now) {
                 break;
             }
-            now = self.net.turn(self.wait(now))?;
+            now = self.turn(now)?;
         }
         // What was said last, goodbyes among it, leaves before the process does.
         self.net.turn(Some(Duration::ZERO))?;
@@ -134,6 +138,19 @@ impl Engine {
         }
         self.net.log_packets();
         Ok(exit::status(self.output.tally(), rule, self.cut))
+    }
+
+    /// Waits for the next thing. Time for which the process stood still is nobody's.
+    fn turn(&mut self, now: Instant) -> io::Result<Instant> {
+        let wait = self.wait(now);
+        let then = self.net.turn(wait)?;
+        let late = wait.map_or(Duration::ZERO, |wait| then.saturating_duration_since(now + wait));
+        if late >= STANDSTILL {
+            log::info!("stood still for {late:?}");
+            self.hub.stood_still(then, &mut self.net, late);
+            self.outside.stood_still(late);
+        }
+        Ok(then)
     }
 
     /// How long to wait if nothing happens: until the first thing that is due.

@@ -17,6 +17,9 @@ use super::net::Heard;
 use super::wire::Wire;
 use crate::hub::{Kill, LinkEvent, StreamKind};
 
+/// What a command takes of ours while it runs: two sockets and a handle on the process.
+pub(super) const DESCRIPTORS: usize = 3;
+
 /// What a command that runs here is made of.
 #[derive(Debug)]
 struct Local {

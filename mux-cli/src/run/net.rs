@@ -12,10 +12,11 @@ use mux_core::{Driver, Event, Key, LinkError, Ready};
 use mux_proto::Protocol;
 use mux_ssh::Client;
 use mux_ssh::agent::{AgentClient, AgentEvent};
+use rustix::io::Errno;
 
-use super::locals::Locals;
+use super::locals::{self, Locals};
 use super::wire::{Wire, WireError, WireEvent};
-use crate::hub::{Kill, LinkEvent, Links, StreamKind};
+use crate::hub::{Kill, LinkEvent, Links, NoLink, StreamKind};
 
 /// What the loop heard.
 #[derive(Debug)]
@@ -38,16 +39,20 @@ pub(crate) struct Net {
     driver: Driver<Wire>,
     locals: Locals,
     heard: VecDeque<Heard>,
+    /// How many descriptors links may still take. Those that say goodbye have theirs until they are closed.
+    room: usize,
     /// Packets of connections that are over: sent, received.
     packets: (u64, u64),
 }
 
 impl Net {
-    pub(crate) fn new(driver: Driver<Wire>, locals: Locals) -> Self {
+    /// `room` is how many descriptors links may have: what is above belongs to files and to the pool.
+    pub(crate) fn new(driver: Driver<Wire>, locals: Locals, room: usize) -> Self {
         Self {
             driver,
             locals,
             heard: VecDeque::new(),
+            room,
             packets: (0, 0),
         }
     }
@@ -84,7 +89,10 @@ impl Net {
                 self.heard.extend(self.locals.on_pipe(key, said));
             }
             Event::Closed(key, wire, result) => self.closed(key, *wire, result),
-            Event::Exited(key, status) => self.heard.extend(self.locals.on_exit(key, status)),
+            Event::Exited(key, status) => {
+                self.room += 1;
+                self.heard.extend(self.locals.on_exit(key, status));
+            }
             Event::Signal(number) => self.heard.push_back(Heard::Signal(number)),
             Event::Ready(Ready::Woken) => self.heard.push_back(Heard::Woken),
             // No Memory link, listener, timer or source of our own exists here.
@@ -98,6 +106,7 @@ impl Net {
     fn closed(&mut self, key: Key, wire: Wire, result: Result<(), LinkError<WireError>>) {
         match wire {
             Wire::Ssh(mut client) => {
+                self.room += 1;
                 let stats = client.stats();
                 self.packets.0 += stats.packets_sent;
                 self.packets.1 += stats.packets_received;
@@ -116,7 +125,10 @@ impl Net {
                 };
                 self.heard.push_back(Heard::AgentClosed(key, kind));
             }
-            Wire::Pipe(_) => self.heard.extend(self.locals.on_pipe_closed(key)),
+            Wire::Pipe(_) => {
+                self.room += 1;
+                self.heard.extend(self.locals.on_pipe_closed(key));
+            }
         }
     }
 
@@ -147,19 +159,41 @@ fn ssh_result(result: Result<(), LinkError<WireError>>) -> Result<(), LinkError<
     }
 }
 
+/// Sorts what the system says by whether it helps to wait.
+fn no_link(error: &io::Error) -> NoLink {
+    if mux_core::is_shortage(error) {
+        NoLink::Descriptors
+    } else if error.raw_os_error() == Some(Errno::AGAIN.raw_os_error()) {
+        NoLink::Processes
+    } else {
+        NoLink::Io(error.kind())
+    }
+}
+
 impl Links for Net {
     type Key = Key;
 
-    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Key, ErrorKind> {
-        self.driver
+    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Key, NoLink> {
+        let room = self.room.checked_sub(1).ok_or(NoLink::Descriptors)?;
+        let key = self
+            .driver
             .connect(to, Wire::Ssh(Box::new(client)))
-            .map_err(|error| error.kind())
+            .map_err(|error| no_link(&error))?;
+        self.room = room;
+        Ok(key)
     }
 
-    fn spawn(&mut self, command: &Bytes) -> Result<Key, ErrorKind> {
-        self.locals
+    fn spawn(&mut self, command: &Bytes) -> Result<Key, NoLink> {
+        let room = self
+            .room
+            .checked_sub(locals::DESCRIPTORS)
+            .ok_or(NoLink::Descriptors)?;
+        let key = self
+            .locals
             .spawn(&mut self.driver, command)
-            .map_err(|error| error.kind())
+            .map_err(|error| no_link(&error))?;
+        self.room = room;
+        Ok(key)
     }
 
     fn client(&mut self, key: Key) -> Option<&mut Client> {
@@ -182,6 +216,8 @@ impl Links for Net {
     }
 
     fn abort(&mut self, key: Key) {
-        self.driver.abort(key);
+        if self.driver.abort(key).is_some() {
+            self.room += 1;
+        }
     }
 }

@@ -68,8 +68,8 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         &configuration.default_known_hosts(),
     ) {
         Ok(status) => Ok(status),
-        Err(error) => {
-            complain(&format!("mux: {error}"));
+        Err(text) => {
+            complain(&format!("mux: {text}"));
             Ok(exit::INTERNAL)
         }
     }
@@ -149,11 +149,13 @@ fn run(
     ready: Vec<Ready>,
     warnings: Vec<String>,
     default_known_hosts: &str,
-) -> io::Result<u8> {
+) -> Result<u8, String> {
     let descriptors = limits::descriptors(plan, targets.len());
-    let mut driver = Driver::<Wire>::new()?;
-    let now = driver.turn(Some(std::time::Duration::ZERO))?;
-    let streams = Streams::of_process()?;
+    let set_up = |error| limits::missing("set up the event loop", &error);
+    let mut driver = Driver::<Wire>::new().map_err(set_up)?;
+    let now = driver.turn(Some(std::time::Duration::ZERO)).map_err(set_up)?;
+    let streams =
+        Streams::of_process().map_err(|error| limits::missing("duplicate the standard streams", &error))?;
     let on_terminal = streams.stderr_is_terminal;
     let facts = Facts {
         stdout_is_terminal: streams.stdout_is_terminal,
@@ -161,19 +163,21 @@ fn run(
         width: on_terminal.then(super::engine::width).flatten(),
         ..Facts::of_environment()
     };
-    listen(&mut driver, on_terminal)?;
-    let options = Options::new(&plan.output, plan.verbose, &facts, directory()?);
+    listen(&mut driver, on_terminal).map_err(|error| limits::missing("listen for signals", &error))?;
+    let directory = directory().map_err(|error| limits::missing("name a temporary directory", &error))?;
+    let options = Options::new(&plan.output, plan.verbose, &facts, directory);
     let output = Output::new(now, options, targets.clone());
     let (reports, mailbox) = driver.mailbox();
-    let writer = Writer::start(streams, ToLoop(reports))?;
+    let writer = Writer::start(streams, ToLoop(reports))
+        .map_err(|error| limits::missing("start the thread that writes output", &error))?;
     let (results, done) = driver.mailbox();
     let state = match plan.connection.transport {
         Transport::Ssh => State::load(config::state_home()),
         Transport::Local => State::default(),
     };
     let hosts = Hosts::new(default_known_hosts.to_owned());
-    let outside = Outside::new(hosts, state, Pool::new(results), done);
-    let net = Net::new(driver, Locals::new(descriptors.before));
+    let outside = Outside::new(hosts, state, Pool::new(results, descriptors.threads), done);
+    let net = Net::new(driver, Locals::new(descriptors.before), descriptors.links);
     let mut hub = Hub::new(plan.fanout, ready.len());
     hub.limit_at_once(descriptors.at_once);
     let mut engine = Engine::new(
@@ -188,8 +192,19 @@ fn run(
     for text in warnings {
         engine.say(Level::Warning, text);
     }
+    if let Some(limit) = descriptors.too_few {
+        engine.say(
+            Level::Warning,
+            format!(
+                "only {} hosts at once: open files are limited to {limit} (ulimit -n)",
+                descriptors.at_once
+            ),
+        );
+    }
     submit(now, &mut engine, ready);
-    engine.run(plan.exit)
+    engine
+        .run(plan.exit)
+        .map_err(|error| limits::missing("go on", &error))
 }
 
 fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {

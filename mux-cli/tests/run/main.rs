@@ -7,6 +7,7 @@
 
 mod failures;
 mod keys;
+mod limits;
 mod results;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../rig/mod.rs"]
