@@ -4,11 +4,12 @@
 mod duration;
 mod env;
 mod error;
+mod fanout;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use duration::{DurationError, MAX_DURATION, parse_duration};
+pub use duration::{DurationError, MAX_DURATION, MIN_DURATION, parse_duration};
 pub use env::Environment;
 pub use error::UsageError;
 
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ArgMatches;
+use clap::error::ErrorKind;
 
 use crate::plan::{
     Action, ColorChoice, Connection, DEFAULT_FANOUT, ExitRule, Family, Format, OutputPlan, Plan, Transport,
@@ -43,13 +45,18 @@ pub fn parse(
 ) -> Result<Invocation, UsageError> {
     let matches = match table::command().try_get_matches_from(args) {
         Ok(matches) => matches,
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            return Err(UsageError::NoSubcommand(error.render().to_string()));
+        }
         Err(error) if error.use_stderr() => return Err(UsageError::Flags(error.render().to_string())),
         Err(error) => return Ok(Invocation::Print(error.render().to_string())),
     };
     match matches.subcommand() {
         Some(("run", run)) => Ok(Invocation::Run(Box::new(plan(run, environment)?))),
         Some((name, _)) => Err(UsageError::NoSuchCommandYet(name.to_owned())),
-        None => Err(UsageError::Flags(table::command().render_help().to_string())),
+        None => Err(UsageError::NoSubcommand(
+            table::command().render_help().to_string(),
+        )),
     }
 }
 

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _, 
 use clap::{Arg, ArgAction, Command, value_parser};
 
 use super::duration::{parse_deadline, parse_duration};
+use super::fanout::parse_fanout;
 use crate::plan::{ColorChoice, Format, Transport};
 
 /// A letter with several meanings in other tools: guessing one would run something else than was meant.
@@ -271,6 +272,7 @@ fn connection() -> [Arg; 10] {
             valued("login", "USER", "User, for targets that name none").short('l'),
             valued("port", "PORT", "Port, for targets that name none")
                 .short('p')
+                .allow_negative_numbers(true)
                 .value_parser(value_parser!(u16).range(1..)),
             valued("identity", "FILE", "Private key; may be repeated")
                 .short('i')
@@ -294,9 +296,11 @@ fn connection() -> [Arg; 10] {
                 "For name, TCP and key exchange [default: 10s]",
             )
             .long("connect-timeout")
+            .allow_negative_numbers(true)
             .value_parser(parse_deadline),
             valued("login-timeout", "TIME", "For authentication [default: 60s]")
                 .long("login-timeout")
+                .allow_negative_numbers(true)
                 .value_parser(parse_deadline),
             valued(
                 "transport",
@@ -318,6 +322,7 @@ fn execution() -> [Arg; 4] {
         [
             valued("fanout", "N", "Hosts at once [default: 64]")
                 .short('f')
+                .allow_negative_numbers(true)
                 .value_parser(parse_fanout),
             valued(
                 "timeout",
@@ -325,6 +330,7 @@ fn execution() -> [Arg; 4] {
                 "Kill a command that takes longer (10, 1.5, 500ms, 5m; 0: never)",
             )
             .long("timeout")
+            .allow_negative_numbers(true)
             .value_parser(parse_duration),
             switch(
                 "argv",
@@ -386,20 +392,4 @@ fn choice<T: Clone + Send + Sync + 'static>(names: &[(&'static str, T)]) -> Valu
             .map(|(_, value)| value.clone())
             .expect("the parser lets only these names through")
     }))
-}
-
-/// A number that is no fanout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FanoutError;
-
-impl std::fmt::Display for FanoutError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("write a number of hosts, at least 1")
-    }
-}
-
-impl std::error::Error for FanoutError {}
-
-pub(super) fn parse_fanout(text: &str) -> Result<usize, FanoutError> {
-    text.parse().ok().filter(|fanout| *fanout > 0).ok_or(FanoutError)
 }

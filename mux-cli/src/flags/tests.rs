@@ -304,7 +304,10 @@ fn the_environment_stands_in_for_flags_and_flags_win() {
 fn a_wrong_variable_is_named() {
     let line: Vec<&[u8]> = "run -w a ls".split(' ').map(str::as_bytes).collect();
     for (environment, name) in [
-        (environment("0", "", ""), "MUX_FANOUT"),
+        (
+            environment("0", "", ""),
+            "MUX_FANOUT=0: write a number of hosts, at least 1",
+        ),
         (environment("", "0", ""), "MUX_CONNECT_TIMEOUT"),
         (environment("", "", "soon"), "MUX_TIMEOUT"),
     ] {
@@ -339,6 +342,9 @@ fn times_are_seconds_or_numbers_with_units() {
         "", "s", "1x", "-1", "1 s", "1m5", ".", ".5", "1e3", "1..2", "inf", "NaN",
     ] {
         check_duration(text, Err(DurationError::Malformed));
+    }
+    for text in ["0.0000000001", "0.0001s", "0.5ms"] {
+        check_duration(text, Err(DurationError::TooShort));
     }
     for text in ["366d", "99999999999999999999", "200d200d"] {
         check_duration(text, Err(DurationError::TooLong));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use mux_ssh::client::ChannelId;
 
+use super::connect::Race;
 use super::countdown::Countdown;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
@@ -20,6 +21,9 @@ use super::{Timings, outcome};
 /// A host that says nothing for this long in connect or authentication stops counting against the fanout: a healthy
 /// one needs a few round trips, and no round trip on Earth takes a second.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
+
+/// `SSH_DISCONNECT_BY_APPLICATION` (RFC 4253, section 11.1).
+const BY_APPLICATION: u32 = 11;
 
 /// What the steps of a job may touch besides the job.
 #[derive(Debug)]
@@ -59,32 +63,6 @@ pub(super) enum Phase<K> {
     Local(K),
     /// Finished.
     Over,
-}
-
-/// Connections that race to be the first that stands.
-#[derive(Debug)]
-pub(super) struct Race<K> {
-    /// Addresses not tried yet.
-    pub(super) addresses: VecDeque<SocketAddr>,
-    /// The address in whose queue we wait.
-    pub(super) waiting: Option<SocketAddr>,
-    /// The address at which we have a place, and when to use it.
-    pub(super) starting: Option<(Instant, SocketAddr)>,
-    /// On their way.
-    pub(super) runners: Vec<Runner<K>>,
-    /// When the next address gets its chance although the last has not failed.
-    pub(super) next_at: Option<Instant>,
-    /// What the last failed address said.
-    pub(super) failure: Option<String>,
-}
-
-/// One connection with the command already on it.
-#[derive(Debug)]
-pub(super) struct Runner<K> {
-    pub(super) key: K,
-    pub(super) address: SocketAddr,
-    pub(super) channel: ChannelId,
-    pub(super) since: Instant,
 }
 
 /// The connection that won.
@@ -129,6 +107,8 @@ pub(super) struct Job<K> {
     pub(super) tried: Vec<String>,
     /// What the server said as it ended the connection.
     pub(super) farewell: Option<String>,
+    /// Lines that the server said instead of its identification; bounded by the client.
+    pub(super) greeting: Vec<String>,
     pub(super) ended: Ended,
     pub(super) killing: Option<Killing>,
     /// What was lacking when a link was to be started, and when that is tried again.
@@ -167,6 +147,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             asking: false,
             tried: Vec::new(),
             farewell: None,
+            greeting: Vec::new(),
             ended: Ended::default(),
             killing: None,
             lacking: None,
@@ -355,5 +336,31 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             outcome,
         });
         self.schedule(cx);
+    }
+
+    /// Gives back links and places, and leaves the phase.
+    pub(super) fn release<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Connecting(race) => race.release(cx, self.request.id),
+            Phase::Session(session) => session.release(cx),
+            Phase::Local(key) => {
+                cx.shared.by_link.remove(&key);
+            }
+            Phase::Preparing | Phase::Resolving | Phase::Over => {}
+        }
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash> Session<K> {
+    /// Says goodbye if there still is somebody to say it to.
+    fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
+        if self.unauthenticated {
+            cx.shared.endpoints.leave(self.address);
+        }
+        if cx.shared.by_link.remove(&self.key).is_some()
+            && let Some(client) = cx.links.client(self.key)
+        {
+            client.disconnect(BY_APPLICATION, "");
+        }
     }
 }

@@ -14,7 +14,6 @@ mod links;
 mod local;
 mod outcome;
 mod pace;
-mod release;
 mod request;
 mod session;
 mod stall;

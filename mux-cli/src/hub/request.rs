@@ -167,6 +167,9 @@ pub struct KeyId(pub u32);
 pub enum Judgement {
     /// Go on.
     Accept,
+    /// The host is known by other types of key, these, and nobody had looked before it was asked for one: connect once
+    /// more and ask for them first.
+    AskForOthers(Vec<KeyType>),
     /// Close, for this reason.
     Refuse(String),
 }

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use bytes::Bytes;
 use mux_core::LinkError;
 use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId, Stage as Login};
-use mux_ssh::{Client, Error};
+use mux_ssh::{Client, Error, Printable};
 
 use super::job::{Context, Job, Phase, Session};
 use super::{
@@ -42,6 +42,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 binding,
             }),
             Said::KeyRefused { identity } => self.key_refused(cx, identity),
+            Said::Greeting(text) => self.greeting.extend(text.lines().map(one_line)),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
             Said::Learned(mut memory) => {
@@ -148,6 +149,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
     ) {
         match judgement {
             Judgement::Accept => self.with_client(cx, |client| client.answer_host_key(question, true)),
+            Judgement::AskForOthers(types) => {
+                self.prepared.known_host_key_types = types;
+                self.start_over(cx);
+            }
             Judgement::Refuse(message) => self.fail(cx, Status::HostKey, Stage::HostKey, message),
         }
     }
@@ -283,6 +288,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             self.caution.none_first |= identity.is_none();
             self.drop_identity(*identity);
         }
+        self.start_over(cx)
+    }
+
+    /// Another connection in place of this one, which nothing has run on.
+    fn start_over<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) -> bool {
         let Phase::Session(Session { address, .. }) = &self.phase else {
             return false;
         };
@@ -363,6 +373,5 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
 /// What a server says, on one line and without anything that a terminal would act on.
 pub(super) fn one_line(text: &str) -> String {
-    let printable = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-    printable.take(300).collect()
+    Printable::new(text.trim()).to_string()
 }

@@ -9,6 +9,7 @@ mod escape;
 mod groups;
 mod jsonl;
 mod lines;
+mod pieces;
 mod progress;
 mod renderer;
 mod store;
@@ -36,6 +37,7 @@ use self::store::Limits;
 use self::write::Queue;
 use crate::hub::{Event, Level, Outcome, RequestId, Status, StreamKind, Timings};
 use crate::targets::Target;
+use crate::words;
 
 /// The output of a run.
 #[derive(Debug)]
@@ -104,7 +106,7 @@ impl Output {
                 stream,
                 data,
             } => {
-                self.renderer.push(request, stream, &data, &mut self.queue);
+                self.renderer.push(request, stream, data, &mut self.queue);
             }
             Event::Finished { request, outcome } => {
                 self.set_running(request, false);
@@ -135,15 +137,8 @@ impl Output {
 
     /// Says something on standard error even where `-q` was asked for: why output is missing, or why the run ends.
     pub fn complain(&mut self, text: &str) {
-        // One line: a server's words must not be able to look like ours.
-        let text = format!("mux: {}", text.trim_end().replace(['\n', '\r'], " "));
-        let mut text = match self.options.stderr.is_terminal {
-            true => escape::neutralise(text.as_bytes()),
-            false => text,
-        };
-        text.push('\n');
         self.queue
-            .push_bytes(&Destination::Stderr, Bytes::from(text), None);
+            .push_bytes(&Destination::Stderr, Bytes::from(words::line(text)), None);
     }
 
     /// The temporary file takes no more, or gives back no more: what was sent there can't be counted on.

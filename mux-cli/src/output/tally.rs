@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::escape::neutralise;
 use super::style::{StreamStyle, success_style, trouble_style};
 use crate::hub::{Outcome, RequestId, Stage, Status};
 use crate::targets::{Target, fold};
+use crate::words;
 
 /// All statuses, in the order of the summary.
 const STATUSES: [Status; 9] = [
@@ -161,7 +161,7 @@ impl Reason {
     fn of(outcome: Option<&Outcome>, status: Status, host: &Target) -> Self {
         let own = outcome.map_or_else(|| "it had not ended".to_owned(), |outcome| words(outcome, status));
         // A server's own words end up here; one line each, and nothing for a terminal to obey.
-        let own = neutralise(own.replace('\n', " ").as_bytes());
+        let own = words::printable(&own);
         let general = replace_name(&own, &host.text);
         let general = if host.text == host.host {
             general

@@ -12,8 +12,9 @@ use super::outside::Outside;
 use super::report;
 use super::settings;
 use super::stop::{Order, Signal, Stop};
+use super::terminal;
 use crate::exit::{self, Cut};
-use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage};
+use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage, StreamKind};
 use crate::output::{Destination, Output};
 use crate::plan::ExitRule;
 use crate::targets::Target;
@@ -26,12 +27,17 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// which costs as much as half the messages of a login; nobody sees a twentieth of a second.
 const HAND_OVER: Duration = Duration::from_millis(50);
 
-/// Bytes of output that are handed over at once: half the smallest window of a channel, so that no host ever waits.
+/// Bytes of output that are handed over at the end of a turn: half the smallest window of a channel, so that no host
+/// ever waits.
 const MUCH: usize = 32 * 1024;
 
 /// A loop that comes round this much later than it was due has been stopped: all that the windows of a thousand hosts
 /// hold is decrypted in a fraction of it.
 const STANDSTILL: Duration = Duration::from_secs(1);
+
+/// Bytes of output that are handed over within a turn: a quarter of what may wait for the writer, so that it is never
+/// without work while the loop is busy.
+const VERY_MUCH: usize = 256 * 1024;
 
 /// Everything that a run consists of.
 #[derive(Debug)]
@@ -51,6 +57,8 @@ pub(super) struct Engine {
     hand_over_next: Option<Instant>,
     /// The writer had no room for everything.
     backlog: bool,
+    /// Standard error takes no more. Words of ours are no loss there, words of hosts are.
+    stderr_failed: bool,
     cut: Option<Cut>,
     /// Not waiting for hosts any more, and only until then for the writer.
     leave_by: Option<Instant>,
@@ -80,6 +88,7 @@ impl Engine {
             fresh: 0,
             hand_over_next: None,
             backlog: false,
+            stderr_failed: false,
             cut: None,
             leave_by: None,
             over: false,
@@ -125,6 +134,7 @@ impl Engine {
                 self.heard(now, heard);
                 self.settle(now);
             }
+            self.hand_over(now, MUCH);
             self.on_time(now);
             if self.is_over(now) {
                 break;
@@ -213,7 +223,7 @@ impl Engine {
         if self.outside.is_asking() != self.asking {
             self.asking = !self.asking;
             self.output.hold_progress(self.asking);
-            self.fresh += MUCH;
+            self.fresh += VERY_MUCH;
         }
         for text in self.outside.warnings() {
             self.say(Level::Warning, text);
@@ -221,7 +231,7 @@ impl Engine {
         if self.hub.is_idle() {
             self.finish(now);
         }
-        self.hand_over(now);
+        self.hand_over(now, VERY_MUCH);
         while let Some(credit) = self.output.poll_consumed() {
             self.hub
                 .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
@@ -229,8 +239,8 @@ impl Engine {
     }
 
     /// Gives the writer what there is to write, as far as it has room.
-    fn hand_over(&mut self, now: Instant) {
-        let at_once = self.over || self.backlog || self.fresh >= MUCH;
+    fn hand_over(&mut self, now: Instant, much: usize) {
+        let at_once = self.over || self.backlog || self.fresh >= much;
         let early = self.hand_over_next.is_some_and(|at| at > now);
         if !at_once && (early || self.fresh == 0) {
             return;
@@ -280,6 +290,10 @@ impl Engine {
         match report {
             Report::Written { credits, .. } => {
                 for credit in credits {
+                    if self.stderr_failed && credit.stream == StreamKind::Stderr {
+                        // Gone, and there is no place left to say it.
+                        self.cut.get_or_insert(Cut::Internal);
+                    }
                     self.hub
                         .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
                 }
@@ -291,7 +305,8 @@ impl Engine {
                 self.leave_by = Some(now);
             }
             Report::Failed(error) => match error.to {
-                Destination::Stderr | Destination::Progress => {}
+                Destination::Stderr => self.stderr_failed = true,
+                Destination::Progress => {}
                 Destination::Stdout => {
                     self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
                     self.fail(&error.to_string());
@@ -317,7 +332,7 @@ impl Engine {
             number if number == Number::TERM.as_raw() => Signal::Terminate,
             number if number == Number::HUP.as_raw() => Signal::Hangup,
             number if number == Number::WINCH.as_raw() => {
-                if let Some(width) = width() {
+                if let Some(width) = terminal::width() {
                     self.output.resize(width);
                 }
                 return;
@@ -383,10 +398,4 @@ impl Engine {
             self.output.finish(now);
         }
     }
-}
-
-/// Columns of the terminal on standard error.
-pub(super) fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
-    (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }

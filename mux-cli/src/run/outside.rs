@@ -1,17 +1,19 @@
 //! Everything that the hub asks for: keys and signatures, host keys, names, memory. Ties keyring, agents,
 //! known_hosts, state and pool together; decides nothing that one of them decides.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mux_core::Mailbox;
+use mux_ssh::algorithms::KeyType;
 use mux_ssh::client::QuestionId;
 use mux_ssh::keys::{KeyFile, PublicKey};
 
 use super::agents::{Agents, Listing};
-use super::hosts::{Hosts, Lesson};
+use super::hosts::Hosts;
+use super::lessons::{Batch, Lesson, Written};
 use super::limits;
 use super::net::{Heard, Net};
 use super::offers::Offers;
@@ -19,6 +21,7 @@ use super::settings::{Prepared as Target, Profile};
 use super::signing::Waiting;
 use super::task::{Done, Task};
 use super::terminal::Terminal;
+use crate::files::FileError;
 use crate::hub::{Action, Answer, Decision, Judgement, KeyId, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -32,6 +35,8 @@ pub(crate) struct Known {
     pub(super) profile: Arc<Profile>,
     server: Server,
     user: String,
+    /// The types of host key that the server was asked for first, until it is asked for others.
+    asked_for: Option<Vec<KeyType>>,
 }
 
 impl Known {
@@ -45,6 +50,7 @@ impl Known {
             profile: Arc::clone(&target.profile),
             server,
             user: target.request.user.clone(),
+            asked_for: None,
         }
     }
 }
@@ -68,6 +74,30 @@ pub(crate) struct Outside {
     /// Keys whose passphrase is to be asked for next, one at a time.
     pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
     pub(super) asking: Option<Terminal>,
+    complaints: Complaints,
+}
+
+/// What is wrong with files that somebody named, each said once however many hosts it concerns.
+#[derive(Debug, Default)]
+struct Complaints {
+    said: BTreeSet<String>,
+    waiting: Vec<String>,
+}
+
+/// With a key file for each host and none of them there, more would say nothing new; the host's error has its own.
+const MAX_COMPLAINTS: usize = 20;
+
+impl Complaints {
+    fn add(&mut self, text: &str) {
+        if self.said.len() > MAX_COMPLAINTS || !self.said.insert(text.to_owned()) {
+            return;
+        }
+        self.waiting.push(if self.said.len() > MAX_COMPLAINTS {
+            "further key files can't be used".to_owned()
+        } else {
+            text.to_owned()
+        });
+    }
 }
 
 impl Outside {
@@ -86,6 +116,7 @@ impl Outside {
             locked: HashMap::new(),
             to_ask: VecDeque::new(),
             asking: None,
+            complaints: Complaints::default(),
         }
     }
 
@@ -164,7 +195,9 @@ impl Outside {
 
     /// What is to be said about files, since the last call.
     pub(crate) fn warnings(&mut self) -> Vec<String> {
-        self.hosts.warnings()
+        let mut warnings = self.hosts.warnings();
+        warnings.append(&mut self.complaints.waiting);
+        warnings
     }
 
     /// Something that concerns agents or the pool was heard.
@@ -205,6 +238,7 @@ impl Outside {
         if let Some(terminal) = self.asking.take() {
             terminal.restore();
         }
+        self.hosts.keep(&mut self.state);
         self.state.save()
     }
 
@@ -229,13 +263,15 @@ impl Outside {
         let Some(offers) = self.offers(now, net, &profile) else {
             return self.unprepared.push(ticket);
         };
-        let Some(known) = self.targets.get(&ticket.request) else {
+        let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
+        let types = self.hosts.key_types(&known.profile, &known.host, &self.state);
+        known.asked_for = Some(types.clone());
         let worked = self.state.key(&known.server, &known.user);
         let prepared = Prepared {
             keys: offers.for_target(worked, &self.keyring),
-            known_host_key_types: self.hosts.key_types(&known.profile, &known.host),
+            known_host_key_types: types,
             memory: self.state.server(&known.server),
             skipped: offers.skipped.clone(),
         };
@@ -259,13 +295,26 @@ impl Outside {
         };
         let agent = socket.as_ref().zip(listing.as_deref());
         let offers = Arc::new(Offers::new(profile, agent, &mut self.keyring));
+        offers
+            .complaints
+            .iter()
+            .for_each(|text| self.complaints.add(text));
         self.offers
             .insert(name, (Arc::clone(profile), Arc::clone(&offers)));
         Some(offers)
     }
 
+    /// A key can't sign for a host.
+    pub(super) fn unusable(&mut self, ticket: Ticket, key: KeyId, reason: &str) {
+        let known = self.targets.get(&ticket.request);
+        let offers = known.and_then(|known| self.offers.get(&Arc::as_ptr(&known.profile).addr()));
+        if let Some(text) = offers.and_then(|(_, offers)| offers.complaint(key, reason)) {
+            self.complaints.add(&text);
+        }
+    }
+
     fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
-        let Some(known) = self.targets.get(&ticket.request) else {
+        let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
         if let Some(bits) = key.rsa_bits().filter(|bits| *bits < known.profile.rsa_bits) {
@@ -276,10 +325,19 @@ impl Outside {
             let judgement = Judgement::Refuse(reason);
             return self.answer(ticket, Answer::HostKey { question, judgement });
         }
-        let judgement = match self.hosts.judge(&known.profile, &known.host, &key) {
-            Decision::Accept => Judgement::Accept,
-            Decision::Refuse(reason) => Judgement::Refuse(reason),
-            Decision::Learn => return self.learn(now, ticket, question, key),
+        let decision = self.hosts.judge(&known.profile, &known.host, &key);
+        let others = match (&decision, known.asked_for.take()) {
+            (Decision::Accept, _) | (_, None) => None,
+            (Decision::Refuse(_) | Decision::Learn, Some(asked_for)) => {
+                self.hosts
+                    .other_types(&known.profile, &known.host, &key, &asked_for)
+            }
+        };
+        let judgement = match (decision, others) {
+            (_, Some(types)) => Judgement::AskForOthers(types),
+            (Decision::Accept, None) => Judgement::Accept,
+            (Decision::Refuse(reason), None) => Judgement::Refuse(reason),
+            (Decision::Learn, None) => return self.learn(now, ticket, question, key),
         };
         self.answer(ticket, Answer::HostKey { question, judgement });
     }
@@ -299,40 +357,68 @@ impl Outside {
             );
         };
         let lesson = Lesson {
+            ticket,
+            question,
             host: known.host.clone(),
             key,
-            file,
             hash: known.profile.hash_known_hosts,
         };
-        if let Err(error) = self.pool.submit(
-            now,
-            Task::Learn {
-                ticket,
-                question,
-                lesson,
-            },
-        ) {
-            let why = limits::missing("start a thread", &error);
-            let judgement = Judgement::Refuse(format!("host key not kept: {why}"));
-            self.answer(ticket, Answer::HostKey { question, judgement });
+        self.hosts.lessons.add(&file, lesson);
+        self.write_lessons(now, &file);
+    }
+
+    /// Has everything written that waits for `file`, unless it is being written to.
+    fn write_lessons(&mut self, now: Instant, file: &str) {
+        let mut new = Vec::new();
+        for lesson in self.hosts.lessons.take(file) {
+            let Some(known) = self.targets.get(&lesson.ticket.request) else {
+                continue;
+            };
+            // Another target of the same name may have taught it meanwhile.
+            match self.hosts.judge(&known.profile, &lesson.host, &lesson.key) {
+                Decision::Learn => new.push(lesson),
+                Decision::Accept => self.answer_lesson(&lesson, Judgement::Accept),
+                Decision::Refuse(reason) => self.answer_lesson(&lesson, Judgement::Refuse(reason)),
+            }
         }
+        let Some(batch) = self.hosts.lessons.batch(file, new) else {
+            return;
+        };
+        let lessons = batch.lessons.clone();
+        if let Err(error) = self.pool.submit(now, Task::Learn(batch)) {
+            let why = limits::missing("start a thread", &error);
+            for lesson in lessons {
+                self.answer_lesson(&lesson, Judgement::Refuse(format!("host key not kept: {why}")));
+            }
+            self.hosts.lessons.written(file, &Err(error.into()));
+        }
+    }
+
+    fn learned(&mut self, now: Instant, batch: &Batch, result: Result<Written, FileError>) {
+        self.hosts.lessons.written(&batch.file, &result);
+        for (at, lesson) in batch.lessons.iter().enumerate() {
+            let Some(known) = self.targets.get(&lesson.ticket.request) else {
+                continue;
+            };
+            let verdict = match &result {
+                Ok(written) => Ok(written.verdicts.get(at).cloned().expect("one for each lesson")),
+                Err(error) => Err(*error),
+            };
+            let judgement = self.hosts.learned(&known.profile, &batch.file, lesson, verdict);
+            self.answer_lesson(lesson, judgement);
+        }
+        self.write_lessons(now, &batch.file);
+    }
+
+    fn answer_lesson(&mut self, lesson: &Lesson, judgement: Judgement) {
+        let question = lesson.question;
+        self.answer(lesson.ticket, Answer::HostKey { question, judgement });
     }
 
     fn done(&mut self, now: Instant, net: &mut Net, done: Done) {
         match done {
             Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
-            Done::Learned {
-                ticket,
-                question,
-                lesson,
-                result,
-            } => {
-                let Some(known) = self.targets.get(&ticket.request) else {
-                    return;
-                };
-                let judgement = self.hosts.learned(&known.profile, &lesson, result);
-                self.answer(ticket, Answer::HostKey { question, judgement });
-            }
+            Done::Learned { batch, result } => self.learned(now, &batch, result),
             Done::Unlocked { key, result } => {
                 self.asking = None;
                 self.unlocked(now, net, key, result);

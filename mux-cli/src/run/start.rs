@@ -40,7 +40,7 @@ pub(super) fn start(plan: &Plan) -> u8 {
     match prepare(plan) {
         Ok(status) => status,
         Err(text) => {
-            complain(&format!("mux: {text}"));
+            complain(&text);
             exit::USAGE
         }
     }
@@ -69,7 +69,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
     ) {
         Ok(status) => Ok(status),
         Err(text) => {
-            complain(&format!("mux: {text}"));
+            complain(&text);
             Ok(exit::INTERNAL)
         }
     }
@@ -160,7 +160,7 @@ fn run(
     let facts = Facts {
         stdout_is_terminal: streams.stdout_is_terminal,
         stderr_is_terminal: on_terminal,
-        width: on_terminal.then(super::engine::width).flatten(),
+        width: on_terminal.then(super::terminal::width).flatten(),
         ..Facts::of_environment()
     };
     listen(&mut driver, on_terminal).map_err(|error| limits::missing("listen for signals", &error))?;

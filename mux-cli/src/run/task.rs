@@ -1,16 +1,14 @@
 //! What a run does on threads of the pool, because it blocks: name lookups, writing known_hosts, asking for
 //! passphrases. Decides nothing about what follows.
 
-use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-use mux_ssh::client::QuestionId;
 use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
-use mux_ssh::known_hosts::Verdict;
 
-use super::hosts::Lesson;
+use super::lessons::{Batch, Written};
 use super::terminal::Terminal;
+use crate::files::FileError;
 use crate::hub::{KeyId, Ticket};
 use crate::pool::Work;
 
@@ -25,11 +23,7 @@ pub(crate) enum Task {
         host: String,
         port: u16,
     },
-    Learn {
-        ticket: Ticket,
-        question: QuestionId,
-        lesson: Lesson,
-    },
+    Learn(Batch),
     Unlock {
         key: KeyId,
         label: Arc<str>,
@@ -46,10 +40,8 @@ pub(crate) enum Done {
         result: Result<Vec<SocketAddr>, String>,
     },
     Learned {
-        ticket: Ticket,
-        question: QuestionId,
-        lesson: Lesson,
-        result: io::Result<Verdict>,
+        batch: Batch,
+        result: Result<Written, FileError>,
     },
     Unlocked {
         key: KeyId,
@@ -66,18 +58,9 @@ impl Work for Task {
                 ticket,
                 result: resolve(&host, port),
             },
-            Self::Learn {
-                ticket,
-                question,
-                lesson,
-            } => {
-                let result = lesson.write();
-                Done::Learned {
-                    ticket,
-                    question,
-                    lesson,
-                    result,
-                }
+            Self::Learn(batch) => {
+                let result = batch.write();
+                Done::Learned { batch, result }
             }
             Self::Unlock {
                 key,

@@ -139,6 +139,8 @@ impl<R: Reports> Thread<R> {
             self.failed.insert(Destination::Progress);
         }
         if self.failed.insert(to.clone()) {
+            // What was written before the failure is known to have been.
+            self.report();
             self.reports
                 .report(Report::Failed(WriteError { to, fault, written }));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mux_cli::hub::{Judgement, KeyId, Stage, Status};
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::server::{Act, Authorized, Moment, Plan, Point, ServerConfig};
-use mux_ssh::transport::ServerMemory;
+use mux_ssh::transport::{HostKey, ServerMemory};
 
 use crate::sim::{Behaviour, Commands, RTT, Sim, address, good, key, server};
 
@@ -133,6 +133,22 @@ fn a_host_key_that_is_refused_ends_the_request_before_anything_is_signed() {
     assert_eq!((outcome.status, error.stage), (Status::HostKey, Stage::HostKey));
     assert_eq!(error.message, "host key changed");
     assert!(sim.waiting.is_empty());
+}
+
+#[test]
+fn a_host_that_is_known_by_another_type_of_key_is_asked_for_it_on_a_new_connection() {
+    let mut sim = Sim::new(1, 1);
+    let mut config = server();
+    let ed25519 = HostKey::generate_ed25519().unwrap();
+    let ecdsa = HostKey::generate_ecdsa_nistp256().unwrap();
+    config.host_keys = Arc::from([ed25519, ecdsa]);
+    sim.first_judgements = [Judgement::AskForOthers(vec![KeyType::EcdsaNistp256])].into();
+    sim.host(1, serving(config, Commands::Echo(0)));
+    sim.run();
+    assert_eq!(sim.shown, [KeyType::Ed25519, KeyType::EcdsaNistp256]);
+    let outcome = sim.outcome(1);
+    assert_eq!((outcome.status, outcome.attempts), (Status::Ok, 2), "{outcome:?}");
+    assert_eq!(sim.net.commands.len(), 1);
 }
 
 #[test]

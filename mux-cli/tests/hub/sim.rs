@@ -104,6 +104,10 @@ pub(crate) struct Sim {
     pub(crate) memory: Option<ServerMemory>,
     pub(crate) known_types: Vec<KeyType>,
     pub(crate) judgement: Judgement,
+    /// What comes before it, one for each key that is shown.
+    pub(crate) first_judgements: VecDeque<Judgement>,
+    /// The types of the host keys that were shown.
+    pub(crate) shown: Vec<KeyType>,
     /// Signatures are never given; tickets and questions that wait are here.
     pub(crate) agent_hangs: bool,
     pub(crate) waiting: Vec<Ticket>,
@@ -150,6 +154,8 @@ impl Sim {
             memory: None,
             known_types: Vec::new(),
             judgement: Judgement::Accept,
+            first_judgements: VecDeque::new(),
+            shown: Vec::new(),
             agent_hangs: false,
             waiting: Vec::new(),
             remembered: Vec::new(),
@@ -278,10 +284,14 @@ impl Sim {
                 Some(addresses) => Answer::Resolved(Ok(addresses.clone())),
                 None => Answer::Resolved(Err("Name or service not known".to_owned())),
             },
-            Action::JudgeHostKey { question, .. } => Answer::HostKey {
-                question,
-                judgement: self.judgement.clone(),
-            },
+            Action::JudgeHostKey { question, key } => {
+                self.shown.push(key.key_type());
+                let first = self.first_judgements.pop_front();
+                Answer::HostKey {
+                    question,
+                    judgement: first.unwrap_or_else(|| self.judgement.clone()),
+                }
+            }
             Action::Sign { .. } if self.agent_hangs => return self.waiting.push(ticket),
             Action::Sign {
                 question,

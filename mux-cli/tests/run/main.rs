@@ -6,6 +6,8 @@
 )]
 
 mod failures;
+mod host_keys;
+mod inputs;
 mod keys;
 mod limits;
 mod results;

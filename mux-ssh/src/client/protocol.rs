@@ -17,7 +17,7 @@ impl Protocol for Client {
     type Error = Error;
 
     fn wants_input(&self) -> bool {
-        self.session.has_room() && !self.transport.waits_for_answer()
+        self.session.has_room() && !self.transport.waits_for_answer() && !self.transport.owes_much()
     }
 
     fn handle_input(&mut self, now: Instant, input: &mut BytesMut) -> Result<(), Error> {
@@ -33,6 +33,7 @@ impl Protocol for Client {
         }
         let result = self.read(now, input);
         self.unread = input.len();
+        self.greet(result.is_err());
         self.settle(result)
     }
 
@@ -41,6 +42,7 @@ impl Protocol for Client {
         if self.ended {
             return Ok(());
         }
+        self.greet(true);
         let error = self.transport.handle_eof();
         self.settle(Err(error))
     }
@@ -140,12 +142,19 @@ impl Client {
             Incoming::Unimplemented(sequence) => self.session.unimplemented(sequence),
             Incoming::Packet(payload) => match self.session.handle(now, &payload)? {
                 Next::Nothing => {}
-                Next::LoggedIn => self.transport.forbid_ext_info(),
+                Next::LoggedIn => self.transport.login_done(),
                 Next::Reject => self.transport.reject_packet()?,
                 Next::OneSession => self.learn(true),
             },
         }
         Ok(())
+    }
+
+    /// Passes on what the server says before its identification, `all` of it if nothing more will come.
+    fn greet(&mut self, all: bool) {
+        if let Some(text) = self.transport.take_greeting(all) {
+            self.session.events.push(Event::Greeting(text));
+        }
     }
 
     fn settle(&mut self, result: Result<(), Error>) -> Result<(), Error> {
