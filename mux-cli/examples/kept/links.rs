@@ -69,7 +69,7 @@ impl Links {
         let mut client = Client::new(ClientConfig {
             user: self.user.clone(),
             algorithms: self.algorithms.clone(),
-            known_host_key_types: self.known.key_types(&mut self.memo, &to.id),
+            known_host_key_types: self.known.key_types(&mut self.memo, &to.id).types,
             identities: vec![identity],
             spare: true,
             ..ClientConfig::default()
