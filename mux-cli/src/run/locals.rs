@@ -1,5 +1,8 @@
 //! Commands on this machine: a shell, its two output pipes and its end. Decides when such a command is over: when it
 //! has ended and both pipes are empty, as a session of sshd is.
+//!
+//! A command finds signals as this process found them: std unblocks all and gives SIGPIPE its default action again, and
+//! whatever else is caught here is caught by a handler, which does not outlive exec. What was ignored stays ignored.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
