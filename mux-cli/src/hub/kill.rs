@@ -173,6 +173,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
         reason: Reason,
         gone: bool,
     ) {
+        // What it ended with says nothing about the command: some answer TERM with 0. It was stopped.
+        self.ended.rc = None;
         if !gone {
             cx.shared.left_running.push(self.request.id);
         }

@@ -27,6 +27,10 @@ const HAND_OVER: Duration = Duration::from_millis(50);
 /// ever waits.
 const MUCH: usize = 32 * 1024;
 
+/// A loop that comes round this much later than it was due has been stopped: all that the windows of a thousand hosts
+/// hold is decrypted in a fraction of it.
+const STANDSTILL: Duration = Duration::from_secs(1);
+
 /// Bytes of output that are handed over within a turn: a quarter of what may wait for the writer, so that it is never
 /// without work while the loop is busy.
 const VERY_MUCH: usize = 256 * 1024;
@@ -131,7 +135,7 @@ impl Engine {
             if self.is_over(now) {
                 break;
             }
-            now = self.net.turn(self.wait(now))?;
+            now = self.turn(now)?;
         }
         // What was said last, goodbyes among it, leaves before the process does.
         self.net.turn(Some(Duration::ZERO))?;
@@ -140,6 +144,19 @@ impl Engine {
         }
         self.net.log_packets();
         Ok(exit::status(self.output.tally(), rule, self.cut))
+    }
+
+    /// Waits for the next thing. Time for which the process stood still is nobody's.
+    fn turn(&mut self, now: Instant) -> io::Result<Instant> {
+        let wait = self.wait(now);
+        let then = self.net.turn(wait)?;
+        let late = wait.map_or(Duration::ZERO, |wait| then.saturating_duration_since(now + wait));
+        if late >= STANDSTILL {
+            log::info!("stood still for {late:?}");
+            self.hub.stood_still(then, &mut self.net, late);
+            self.outside.stood_still(late);
+        }
+        Ok(then)
     }
 
     /// How long to wait if nothing happens: until the first thing that is due.
@@ -336,10 +353,4 @@ impl Engine {
         self.cut.get_or_insert(Cut::Internal);
         self.output.complain(text);
     }
-}
-
-/// Columns of the terminal on standard error.
-pub(super) fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
-    (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal as Number;
 
-use super::engine::{Engine, width};
+use super::engine::Engine;
 use super::report;
 use super::stop::{Order, Signal};
 use crate::hub::{Level, Reason, RequestId, Stage};
@@ -20,7 +20,7 @@ impl Engine {
             number if number == Number::TERM.as_raw() => Signal::Terminate,
             number if number == Number::HUP.as_raw() => Signal::Hangup,
             number if number == Number::WINCH.as_raw() => {
-                if let Some(width) = width() {
+                if let Some(width) = super::terminal::width() {
                     self.output.resize(width);
                 }
                 return;

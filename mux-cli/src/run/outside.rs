@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mux_core::Mailbox;
 use mux_ssh::algorithms::KeyType;
@@ -13,6 +13,7 @@ use mux_ssh::keys::KeyFile;
 use super::agents::{Agents, Listing};
 use super::hosts::Hosts;
 use super::input::Input;
+use super::limits;
 use super::net::{Heard, Net};
 use super::offers::Offers;
 use super::settings::{Prepared as Target, Profile};
@@ -134,7 +135,8 @@ impl Outside {
             Action::Prepare => self.prepare(now, net, ticket),
             Action::Resolve { host, port } => {
                 if let Err(error) = self.pool.submit(now, Task::Resolve { ticket, host, port }) {
-                    self.answer(ticket, Answer::Resolved(Err(error.to_string())));
+                    let why = limits::missing("start a thread", &error);
+                    self.answer(ticket, Answer::Resolved(Err(why)));
                 }
             }
             Action::JudgeHostKey { question, key } => self.judge(now, ticket, question, key),
@@ -227,6 +229,11 @@ impl Outside {
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// The loop came round so much later than it was due; what others are given moves by it.
+    pub(crate) fn stood_still(&mut self, late: Duration) {
+        self.agents.stood_still(late);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {

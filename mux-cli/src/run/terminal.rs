@@ -70,3 +70,9 @@ impl Terminal {
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
     }
 }
+
+/// Columns of the terminal on standard error.
+pub(super) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
+}

@@ -11,6 +11,7 @@ mod failures;
 mod host_keys;
 mod inputs;
 mod keys;
+mod limits;
 mod results;
 mod retries;
 #[expect(dead_code, reason = "other tests use the rest of it")]
