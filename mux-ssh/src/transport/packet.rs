@@ -88,9 +88,7 @@ impl Outbound {
         let (length_field, padding_field) = header.split_at_mut(LENGTH);
         length_field.copy_from_slice(&length.to_be_bytes());
         padding_field.fill(u8::try_from(padding).expect("less than 4 + 16"));
-        if let Some(tag) = self.sealer.seal(self.sequence, packet) {
-            out.extend_from_slice(&tag);
-        }
+        self.sealer.seal(self.sequence, out, start);
         self.count(out.len() - start);
     }
 
@@ -145,7 +143,7 @@ impl Inbound {
                 let Some(first) = input.first_chunk() else {
                     return Ok(None);
                 };
-                let length = self.checked_length(self.opener.packet_length(self.sequence, *first))?;
+                let length = self.checked_length(self.opener.packet_length(self.sequence, *first)?)?;
                 *self.length.insert(length)
             }
         };
@@ -171,9 +169,10 @@ impl Inbound {
 
     fn checked_length(&self, length: u32) -> Result<usize, Violation> {
         let alignment = self.opener.alignment();
-        let max = match self.opener {
-            Opener::Plain => MAX_PLAIN_PACKET,
-            Opener::Gcm(_) | Opener::ChaCha(_) => MAX_PACKET,
+        let max = if self.opener.is_plain() {
+            MAX_PLAIN_PACKET
+        } else {
+            MAX_PACKET
         };
         // The smallest packet: padding length, one byte of payload, four of padding.
         let min = 1 + 1 + MIN_PADDING;

@@ -8,11 +8,33 @@ use mux_ssh::{Error, Incompatible, Violation};
 
 use crate::harness::{Case, Reply, drop_ref, fails, payload, plain_packet, violates, works};
 
-const CIPHERS: [&str; 3] = [
-    "aes128-gcm@openssh.com",
-    "aes256-gcm@openssh.com",
-    "chacha20-poly1305@openssh.com",
+/// A cipher and, where it counts, a MAC.
+type Protection = (&'static str, &'static str);
+
+const WITH_CLEAR_LENGTH: [Protection; 4] = [
+    ("aes128-gcm@openssh.com", "*"),
+    ("aes256-gcm@openssh.com", "*"),
+    ("aes128-ctr", "hmac-sha2-256-etm@openssh.com"),
+    ("aes192-ctr", "hmac-sha2-512-etm@openssh.com"),
 ];
+
+const WITH_HIDDEN_LENGTH: [Protection; 3] = [
+    ("chacha20-poly1305@openssh.com", "*"),
+    ("aes128-ctr", "hmac-sha2-256"),
+    ("aes256-ctr", "hmac-sha2-512"),
+];
+
+fn protections() -> impl Iterator<Item = Protection> {
+    WITH_CLEAR_LENGTH.into_iter().chain(WITH_HIDDEN_LENGTH)
+}
+
+/// A client that offers this only, and a key exchange that is quick.
+fn case(plan: Plan, (cipher, mac): Protection) -> Case {
+    Case::new(plan).kex("curve25519-sha256").client(|client| {
+        client.algorithms.set_ciphers(cipher).unwrap();
+        client.algorithms.set_macs(mac).unwrap();
+    })
+}
 
 fn raw_before(moment: Moment, bytes: Bytes) -> Plan {
     Plan::new()
@@ -86,35 +108,35 @@ fn plain_packet_lengths_that_can_not_be() {
 /// Line 3, under each cipher with its length in the clear.
 #[test]
 fn encrypted_packet_lengths_that_can_not_be() {
-    for cipher in &CIPHERS[..2] {
+    for protection in WITH_CLEAR_LENGTH {
         for length in [0, 1, 5, 17, MAX_PACKET as u32 + 1, u32::MAX] {
             let plan = raw_before(
                 Moment::ServiceAccept,
                 Bytes::copy_from_slice(&length.to_be_bytes()),
             );
-            let case = Case::new(plan).client(|client| client.algorithms.set_ciphers(cipher).unwrap());
-            fails(case, Violation::PacketLength(length));
+            fails(case(plan, protection), Violation::PacketLength(length));
         }
     }
 }
 
-/// Line 3, under the cipher that encrypts its length: what stands there is noise, and noise is out of bounds but for
+/// Line 3, under each cipher that encrypts its length: what stands there is noise, and noise is out of bounds but for
 /// one time in 100,000.
 #[test]
 fn noise_where_an_encrypted_length_should_be() {
-    let plan = raw_before(Moment::ServiceAccept, Bytes::from_static(&[0x55; 64]));
-    let case = Case::new(plan).client(|client| client.algorithms.set_ciphers(CIPHERS[2]).unwrap());
-    let seen = case.run();
-    assert!(matches!(
-        seen.error,
-        Some(Error::Violation(Violation::PacketLength(_) | Violation::Tag)) | None
-    ));
-    assert!(
-        !seen
-            .events
-            .iter()
-            .any(|event| matches!(event, mux_ssh::client::Event::Authenticated { .. }))
-    );
+    for protection in WITH_HIDDEN_LENGTH {
+        let plan = raw_before(Moment::ServiceAccept, Bytes::from_static(&[0x55; 64]));
+        let seen = case(plan, protection).run();
+        assert!(matches!(
+            seen.error,
+            Some(Error::Violation(Violation::PacketLength(_) | Violation::Tag)) | None
+        ));
+        assert!(
+            !seen
+                .events
+                .iter()
+                .any(|event| matches!(event, mux_ssh::client::Event::Authenticated { .. }))
+        );
+    }
 }
 
 /// Line 4.
@@ -136,10 +158,9 @@ fn packets_without_a_payload() {
         raw_before(Moment::KexInit, plain_packet(12, 11, &[0; 11])),
         Violation::PaddingLength(11),
     );
-    for cipher in CIPHERS {
+    for protection in protections() {
         let empty = Plan::new().with(Point::Before(Moment::ServiceAccept, 1), Act::Packet(Bytes::new()));
-        let case = Case::new(empty).client(|client| client.algorithms.set_ciphers(cipher).unwrap());
-        let seen = case.run();
+        let seen = case(empty, protection).run();
         assert!(
             matches!(seen.error, Some(Error::Violation(Violation::PaddingLength(_)))),
             "{:?}",
@@ -148,18 +169,15 @@ fn packets_without_a_payload() {
     }
 }
 
-/// Line 5: one bit in every byte behind the length, up to the last one of the tag. The shortest of the three packets
-/// has 44 bytes: that of the cipher whose length is no part of the first block.
+/// Line 5: one bit in every byte behind the length, up to the last one of the tag. The shortest of the packets
+/// has 44 bytes: that of the cipher with blocks of 8.
 #[test]
 fn one_flipped_bit_anywhere_is_noticed() {
-    for cipher in CIPHERS {
+    for protection in protections() {
         for byte in 4..44 {
             let flip = Act::FlipBit(byte * 8 + byte % 8);
             let plan = Plan::new().with(Point::Before(Moment::ServiceAccept, 1), flip);
-            let case = Case::new(plan)
-                .kex("curve25519-sha256")
-                .client(|client| client.algorithms.set_ciphers(cipher).unwrap());
-            fails(case, Violation::Tag);
+            fails(case(plan, protection), Violation::Tag);
         }
     }
 }
@@ -167,13 +185,10 @@ fn one_flipped_bit_anywhere_is_noticed() {
 /// Line 5: in the length. What follows is never taken for a packet, whatever the length says now.
 #[test]
 fn one_flipped_bit_in_the_length_is_noticed() {
-    for cipher in CIPHERS {
+    for protection in protections() {
         for bit in 0..32 {
             let plan = Plan::new().with(Point::Before(Moment::ServiceAccept, 1), Act::FlipBit(bit));
-            let case = Case::new(plan)
-                .kex("curve25519-sha256")
-                .client(|client| client.algorithms.set_ciphers(cipher).unwrap());
-            let seen = case.run();
+            let seen = case(plan, protection).run();
             let noticed = matches!(
                 seen.error,
                 Some(Error::Violation(Violation::PacketLength(_) | Violation::Tag))
@@ -181,10 +196,10 @@ fn one_flipped_bit_in_the_length_is_noticed() {
             // A longer packet is waited for until the login's time is up.
             assert!(
                 noticed || seen.error.is_none(),
-                "{cipher} {bit}: {:?}",
+                "{protection:?} {bit}: {:?}",
                 seen.error
             );
-            assert!(seen.stdout.is_empty(), "{cipher} {bit}");
+            assert!(seen.stdout.is_empty(), "{protection:?} {bit}");
         }
     }
 }
@@ -246,7 +261,7 @@ fn nothing_at_all() {
 #[test]
 fn unknown_messages_without_end() {
     let flood = Act::Flood {
-        payload: Bytes::from_static(&[192]),
+        payload: Bytes::from_static(&[200]),
         times: 100_000,
     };
     violates(
@@ -269,6 +284,18 @@ fn ignore_and_debug_at_any_rate_after_the_login() {
         let flood = Act::Flood {
             payload,
             times: 100_000,
+        };
+        works(Plan::new().with(Point::After(Moment::AuthSuccess, 1), flood));
+    }
+}
+
+/// Each is answered, at the pace at which the server takes the answers.
+#[test]
+fn pings_at_any_rate_after_the_login() {
+    for data in [vec![], vec![b'x'; 1000]] {
+        let flood = Act::Flood {
+            payload: payload(|w| drop_ref(w.byte(message::PING).string(&data))),
+            times: 20_000,
         };
         works(Plan::new().with(Point::After(Moment::AuthSuccess, 1), flood));
     }
