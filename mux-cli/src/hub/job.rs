@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use mux_ssh::client::ChannelId;
 
+use super::caution::Caution;
 use super::connect::Race;
 use super::countdown::Countdown;
 use super::kill::Killing;
@@ -72,6 +73,8 @@ pub(super) struct Session<K> {
     pub(super) unauthenticated: bool,
     /// Whether the command may have run, once the client has said that the connection took it along.
     pub(super) lost: Option<bool>,
+    /// The key that signed, with the command behind it, and had no answer.
+    pub(super) unanswered: Option<usize>,
 }
 
 /// How the command itself ended.
@@ -111,17 +114,6 @@ pub(super) struct Job<K> {
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
     pub(super) wake: Option<Instant>,
-}
-
-/// What a reconnect leaves out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Caution {
-    /// A guess went wrong: guess nothing.
-    pub(super) no_guess: bool,
-    /// An early signature went wrong: one step at a time.
-    pub(super) step_by_step: bool,
-    /// The server would hear nothing before `none`; worth remembering.
-    pub(super) none_first: bool,
 }
 
 impl<K: Copy + Eq + std::hash::Hash> Job<K> {
@@ -312,6 +304,10 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         if matches!(self.phase, Phase::Over) {
             return;
         }
+        let (status, error) = match self.caution.doubted {
+            Some(_) => outcome::in_doubt(status, error),
+            None => (status, error),
+        };
         self.release(cx);
         cx.shared.fanout.leave(std::mem::take(&mut self.silent));
         self.ask(cx, Action::SigningOver);
