@@ -18,8 +18,10 @@ const TARGETS: &[(&str, Decoder)] = &[
     ("canary", canary),
     ("identification", ssh::identification),
     ("packet", ssh::packet),
+    ("sealed_packet", ssh::sealed_packet),
     ("kexinit", ssh::kexinit),
     ("kex_reply", |data| ssh::kex_reply(Instant::now(), data)),
+    ("kex_value", ssh::kex_value),
     ("ext_info", ssh::ext_info),
     ("transport", |data| ssh::transport(Instant::now(), data)),
     ("public_key", ssh::public_key),
@@ -28,6 +30,7 @@ const TARGETS: &[(&str, Decoder)] = &[
     ("known_hosts", ssh::known_hosts),
     ("ssh_config", ssh::ssh_config),
     ("key_file", ssh::key_file),
+    ("key_der", ssh::key_der),
     ("agent", |data| ssh::agent(Instant::now(), data)),
     ("target_syntax", target_syntax),
 ];

@@ -218,9 +218,9 @@ fn load(path: &str) -> Result<(PublicKey, Source), Unusable> {
 fn private(path: &str, file: KeyFile) -> Result<(PublicKey, Source), Unusable> {
     let public = file.public().cloned().or_else(|| public_beside(path));
     let Some(public) = public else {
-        let advice = format!(
-            "{path}: encrypted, its public half too; ssh-keygen -y -f {path} > {path}.pub writes it beside"
-        );
+        let path = Printable::new(path);
+        let advice =
+            format!("encrypted, its public half too; ssh-keygen -y -f {path} > {path}.pub writes it beside");
         return Err(Unusable::Because(advice));
     };
     let locked = file.is_encrypted();

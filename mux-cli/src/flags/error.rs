@@ -26,6 +26,8 @@ pub enum UsageError {
     },
     /// `-b` or `-B` beside another `--output`.
     TwoFormats,
+    /// Standard input for the list of hosts and for the commands.
+    StdinTwice,
     /// A variable of the environment whose value is wrong.
     Environment {
         /// Its name.
@@ -51,6 +53,9 @@ impl fmt::Display for UsageError {
             Self::NotSupportedYet(option) => write!(f, "{option}: not supported yet"),
             Self::PeerLetter { letter, advice } => write!(f, "-{letter}: {advice}"),
             Self::TwoFormats => f.write_str("-b and -B are --output grouped; leave one of them out"),
+            Self::StdinTwice => f.write_str(
+                "--hosts - and --stdin: both can't read standard input; write --stdin=FILE or --hosts FILE",
+            ),
             Self::Environment { name, value, advice } => {
                 write!(
                     f,

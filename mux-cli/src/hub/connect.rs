@@ -10,9 +10,10 @@ use mux_ssh::Client;
 use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
 use mux_ssh::transport::RekeyLimits;
 
-use super::job::{Context, Job, Phase, Session};
+use super::job::{Context, Job};
+use super::phase::{Phase, Session};
 use super::{
-    Action, Family, Links, Prepared, RequestId, SshOptions, Stage, Status, Transport, outcome, pace,
+    Action, Failure, Family, Links, Prepared, RequestId, SshOptions, Stage, Status, Transport, outcome, pace,
 };
 
 /// How long an address has for itself before the next of the same name is tried beside it (RFC 8305, section 5).
@@ -90,7 +91,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Ok(addresses) => in_turn(addresses, family),
             Err(reason) => {
                 let message = format!("could not resolve {}: {reason}", self.request.address);
-                return self.fail(cx, Status::Unreachable, Stage::Dns, message);
+                let stage = Stage::Dns;
+                return self.fail_or_retry(cx, Status::Unreachable, Failure { stage, message });
             }
         };
         if addresses.is_empty() {
@@ -140,7 +142,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             None if race.runners.is_empty() => {
                 let message = race.failure.take().unwrap_or_default();
-                self.fail(cx, Status::Unreachable, Stage::Tcp, message);
+                let stage = Stage::Tcp;
+                self.fail_or_retry(cx, Status::Unreachable, Failure { stage, message });
             }
             None => {}
         }
@@ -159,6 +162,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             | Phase::Resolving
             | Phase::Session(_)
             | Phase::Local(_)
+            | Phase::Pausing(_)
             | Phase::Over => cx.shared.endpoints.leave(address),
         }
     }
@@ -238,13 +242,15 @@ impl<K: Copy + Eq + Hash> Job<K> {
             accept_none: true,
         });
         client.limit_windows(cx.shared.max_window);
-        let command = self.request.command.clone();
         let channel = client.exec(
             cx.now,
             Exec {
-                command,
-                env: Vec::new(),
-                stdin: Stdin::Closed,
+                command: self.request.command.clone(),
+                env: self.request.env.clone(),
+                stdin: match self.request.stdin {
+                    true => Stdin::Open,
+                    false => Stdin::Closed,
+                },
             },
         );
         (client, channel)
@@ -272,6 +278,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.heard(cx);
         self.greeting.clear();
         self.reach(cx, Stage::Banner);
+        self.want_stdin(cx);
     }
 
     /// A connection has failed before it stood.

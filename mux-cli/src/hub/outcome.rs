@@ -11,7 +11,7 @@ use mux_ssh::{Error, Printable};
 
 use super::job::{Ended, Job};
 use super::session::one_line;
-use super::{Failure, Reason, Stage, Status};
+use super::{Failure, MissingStatus, Reason, Stage, Status};
 
 fn failure(stage: Stage, message: impl Into<String>) -> Failure {
     Failure {
@@ -26,12 +26,16 @@ pub(super) fn connect_failed(address: SocketAddr, kind: ErrorKind) -> String {
 }
 
 /// A command that ran to its end.
-pub(super) fn ended(ended: &Ended) -> (Status, Option<Failure>) {
+pub(super) fn ended(ended: &Ended, missing: MissingStatus) -> (Status, Option<Failure>) {
     match ended {
         Ended {
             rc: Some(0),
             signal: None,
         } => (Status::Ok, None),
+        Ended {
+            rc: None,
+            signal: None,
+        } if missing == MissingStatus::Ok => (Status::Ok, None),
         Ended {
             rc: None,
             signal: None,

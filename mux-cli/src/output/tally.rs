@@ -1,7 +1,7 @@
 //! How hosts ended: counted, put into words for people, and what else must be said at the end. The summary is silent
 //! where all is well and nobody watches.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -111,7 +111,31 @@ impl Tally {
             let status = style.paint(trouble_style(), status.name());
             writeln!(out, "{status}: {names}: {reason}").expect("writing to a String does not fail");
         }
+        for (times, group) in self.retried(hosts) {
+            let times = if times == 1 {
+                "once".to_owned()
+            } else {
+                format!("{times} times")
+            };
+            let names = fold(group);
+            writeln!(out, "retried: {names}: {times}").expect("writing to a String does not fail");
+        }
         out
+    }
+
+    /// The hosts that were tried again, by how often.
+    fn retried<'a>(&self, hosts: &'a [Target]) -> BTreeMap<u32, Vec<&'a Target>> {
+        let mut by_times: BTreeMap<u32, Vec<&Target>> = BTreeMap::new();
+        for (outcome, host) in self.outcomes.iter().zip(hosts) {
+            if let Some(times) = outcome
+                .as_ref()
+                .map(|outcome| outcome.retries)
+                .filter(|times| *times > 0)
+            {
+                by_times.entry(times).or_default().push(host);
+            }
+        }
+        by_times
     }
 
     /// Failures by kind and reason. Reasons that differ only in the name or address of their host are one.

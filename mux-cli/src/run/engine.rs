@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use mux_core::{Key, Mailbox};
 use rustix::process::Signal as Number;
 
+use super::input::Input;
 use super::net::{Heard, Net};
 use super::outside::Outside;
 use super::report;
@@ -14,7 +15,7 @@ use super::settings;
 use super::stop::{Order, Signal, Stop};
 use crate::exit::{self, Cut};
 use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage, StreamKind};
-use crate::output::{Destination, Output};
+use crate::output::{Credit, Destination, Output};
 use crate::plan::ExitRule;
 use crate::targets::Target;
 use crate::writer::{Report, Writer};
@@ -26,8 +27,13 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// which costs as much as half the messages of a login; nobody sees a twentieth of a second.
 const HAND_OVER: Duration = Duration::from_millis(50);
 
-/// Bytes of output that are handed over at once: half the smallest window of a channel, so that no host ever waits.
+/// Bytes of output that are handed over at the end of a turn: half the smallest window of a channel, so that no host
+/// ever waits.
 const MUCH: usize = 32 * 1024;
+
+/// Bytes of output that are handed over within a turn: a quarter of what may wait for the writer, so that it is never
+/// without work while the loop is busy.
+const VERY_MUCH: usize = 256 * 1024;
 
 /// Everything that a run consists of.
 #[derive(Debug)]
@@ -100,7 +106,7 @@ impl Engine {
     pub(super) fn tell(&mut self, event: Event) {
         self.fresh += match &event {
             Event::Output { data, .. } => data.len(),
-            Event::Stage { .. } => 0,
+            Event::Stage { .. } | Event::EnvRefused { .. } => 0,
             Event::Finished { .. } | Event::Notice { .. } => 1,
         };
         self.output.handle(event);
@@ -124,6 +130,7 @@ impl Engine {
                 self.heard(now, heard);
                 self.settle(now);
             }
+            self.hand_over(now, MUCH);
             self.on_time(now);
             if self.is_over(now) {
                 break;
@@ -198,25 +205,33 @@ impl Engine {
         }
         if self.outside.is_asking() != self.asking {
             self.asking = !self.asking;
+            if let Some(input) = self.outside.input() {
+                input.hold(self.asking);
+            }
             self.output.hold_progress(self.asking);
-            self.fresh += MUCH;
+            self.fresh += VERY_MUCH;
         }
         for text in self.outside.warnings() {
             self.say(Level::Warning, text);
         }
+        if let Some(fault) = self.outside.input().and_then(Input::fault) {
+            // Half of an input must not pass for all of it: no command sees its end.
+            self.fail(&fault);
+            self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
+            return self.settle(now);
+        }
         if self.hub.is_idle() {
             self.finish(now);
         }
-        self.hand_over(now);
+        self.hand_over(now, VERY_MUCH);
         while let Some(credit) = self.output.poll_consumed() {
-            self.hub
-                .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            self.consume(now, credit);
         }
     }
 
     /// Gives the writer what there is to write, as far as it has room.
-    fn hand_over(&mut self, now: Instant) {
-        let at_once = self.over || self.backlog || self.fresh >= MUCH;
+    fn hand_over(&mut self, now: Instant, much: usize) {
+        let at_once = self.over || self.backlog || self.fresh >= much;
         let early = self.hand_over_next.is_some_and(|at| at > now);
         if !at_once && (early || self.fresh == 0) {
             return;
@@ -242,6 +257,14 @@ impl Engine {
         if std::mem::replace(&mut self.over, true) {
             return;
         }
+        for text in self
+            .outside
+            .input()
+            .map(|input| input.last_words())
+            .unwrap_or_default()
+        {
+            self.say(Level::Warning, text);
+        }
         let left = self.hub.left_running().to_vec();
         self.say_left_running(left);
         self.output.finish(now);
@@ -264,14 +287,19 @@ impl Engine {
     fn reported(&mut self, now: Instant, report: Report) {
         self.writer.handle(&report);
         match report {
-            Report::Written { credits, .. } => {
+            Report::Written { credits, saved, .. } => {
                 for credit in credits {
                     if self.stderr_failed && credit.stream == StreamKind::Stderr {
                         // Gone, and there is no place left to say it.
                         self.cut.get_or_insert(Cut::Internal);
                     }
-                    self.hub
-                        .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+                    self.consume(now, credit);
+                }
+                for (request, credit) in saved {
+                    if let Some(credit) = credit {
+                        self.consume(now, credit);
+                    }
+                    self.fresh += usize::from(self.output.saved(request));
                 }
             }
             Report::Failed(error) if error.is_broken_pipe() => {
@@ -292,8 +320,19 @@ impl Engine {
                     self.fail(&error.to_string());
                 }
                 Destination::File(_) => self.fail(&error.to_string()),
+                Destination::Saved { request, .. } => {
+                    self.cut.get_or_insert(Cut::Internal);
+                    if self.output.lose_saved(request, error.fault.to_string()) {
+                        self.fail(&error.to_string());
+                    }
+                }
             },
         }
+    }
+
+    fn consume(&mut self, now: Instant, credit: Credit) {
+        self.hub
+            .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
     }
 
     fn fail(&mut self, text: &str) {
@@ -326,7 +365,7 @@ impl Engine {
 
     fn hold(&mut self, now: Instant) {
         let queued = self.hub.queued();
-        self.hub.hold();
+        self.hub.hold(now, &mut self.net);
         let started = if queued == 0 {
             String::new()
         } else {

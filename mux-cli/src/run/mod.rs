@@ -3,17 +3,22 @@
 
 mod agents;
 mod config;
+mod directories;
 mod engine;
 mod hosts;
+mod input;
+mod lessons;
 mod limits;
 mod locals;
 mod net;
 mod offers;
 mod outside;
+mod pipe;
 mod report;
 mod select;
 mod settings;
 mod signing;
+mod source;
 mod start;
 mod stop;
 mod task;

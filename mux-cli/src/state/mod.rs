@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use mux_ssh::known_hosts::Salt;
 use mux_ssh::transport::ServerMemory;
 
 use self::sorted::Changes;
@@ -36,7 +37,8 @@ pub struct Server {
 #[derive(Debug, Default)]
 pub struct State {
     file: Option<PathBuf>,
-    /// The lines of the file: `server`, address, port and habits, or `key`, address, port, user and fingerprint.
+    /// The lines of the file: `server`, address, port and habits; `key`, address, port, user and fingerprint; or
+    /// `salts`, a name in known_hosts and the salts of its lines.
     known: String,
     learned: Changes,
 }
@@ -64,6 +66,18 @@ impl State {
     #[must_use]
     pub fn key(&self, server: &Server, user: &str) -> Option<&str> {
         self.line(&key_name(server, user))
+    }
+
+    /// The salts with which a name is hashed in known_hosts.
+    pub fn salts(&self, name: &str) -> impl Iterator<Item = Salt> {
+        let line = self.line(&salts_name(name)).unwrap_or_default();
+        line.split(' ').filter_map(Salt::parse)
+    }
+
+    /// Remembers with which salts a name is hashed.
+    pub fn learn_salts(&mut self, name: &str, salts: &[Salt]) {
+        let texts: Vec<String> = salts.iter().map(ToString::to_string).collect();
+        self.learn(salts_name(name), texts.join(" "));
     }
 
     /// Remembers the habits of a server.
@@ -119,10 +133,10 @@ impl State {
     fn learn(&mut self, name: String, rest: String) {
         let is_field = |text: &str| !text.chars().any(|c| c.is_control() && c != '\t');
         let tabs = |text: &str| text.bytes().filter(|byte| *byte == b'\t').count();
-        let shape = if name.starts_with("server") {
-            (3, 5)
-        } else {
-            (4, 0)
+        let shape = match name.split('\t').next() {
+            Some("server") => (3, 5),
+            Some("key") => (4, 0),
+            _ => (2, 0),
         };
         let whole = is_field(&name) && is_field(&rest) && (tabs(&name), tabs(&rest)) == shape;
         if whole && self.line(&name) != Some(&rest) {
@@ -137,6 +151,10 @@ fn server_name(server: &Server) -> String {
 
 fn key_name(server: &Server, user: &str) -> String {
     format!("key\t{}\t{}\t{user}\t", server.address, server.port)
+}
+
+fn salts_name(name: &str) -> String {
+    format!("salts\t{name}\t")
 }
 
 fn habits_line(memory: &ServerMemory) -> String {
@@ -254,6 +272,23 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn salts_are_kept_and_replaced() {
+        let home = home();
+        let salt = |byte| Salt([byte; 20]);
+        let read = || {
+            let state = State::load(Some(home.path().to_owned()));
+            state.salts("[web1]:2222").collect::<Vec<_>>()
+        };
+        for salts in [&[salt(1), salt(2)][..], &[salt(3)], &[salt(2), salt(1)]] {
+            let mut state = State::load(Some(home.path().to_owned()));
+            state.learn_salts("[web1]:2222", salts);
+            state.learn_salts("a\tb", salts);
+            state.save().unwrap();
+            assert_eq!(read(), salts);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! with others, never drops a byte without saying so, and decides nothing about what is written.
 
 mod error;
+mod files;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ pub use streams::Streams;
 
 use std::sync::mpsc;
 
+use crate::hub::RequestId;
 use crate::output::{Credit, Write};
 
 /// Bytes that may wait for the thread. Enough to keep a fast disk busy; what is above waits on the hosts.
@@ -29,6 +31,8 @@ pub enum Report {
         cost: usize,
         /// What the hub may consume now.
         credits: Vec<Credit>,
+        /// The hosts whose own files some were for, each with what the hub may consume.
+        saved: Vec<(RequestId, Option<Credit>)>,
     },
     /// A destination takes no more. Said once for each; what is sent there after is dropped.
     Failed(WriteError),

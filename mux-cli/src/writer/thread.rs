@@ -12,7 +12,9 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use super::files::HostFiles;
 use super::{Fault, Report, Reports, Streams, WriteError};
+use crate::hub::RequestId;
 use crate::output::{Credit, Destination, Extent, Neutraliser, Payload, Write};
 
 /// The piece in which a spill file is read back: the memory that printing it takes, however large it is.
@@ -34,6 +36,7 @@ pub(super) struct Thread<R> {
     spill: Option<File>,
     /// The directory for files of the run, once it is made.
     directory: Option<PathBuf>,
+    files: HostFiles,
     progress: ProgressLine,
     done: Done,
 }
@@ -44,6 +47,7 @@ struct Done {
     writes: usize,
     cost: usize,
     credits: Vec<Credit>,
+    saved: Vec<(RequestId, Option<Credit>)>,
 }
 
 /// Bytes so far, for messages.
@@ -72,6 +76,7 @@ impl<R: Reports> Thread<R> {
             failed: HashSet::new(),
             spill: None,
             directory: None,
+            files: HostFiles::default(),
             progress: ProgressLine::default(),
             done: Done::default(),
         }
@@ -103,12 +108,14 @@ impl<R: Reports> Thread<R> {
             writes,
             cost,
             credits,
+            saved,
         } = std::mem::take(&mut self.done);
         if writes > 0 {
             self.reports.report(Report::Written {
                 writes,
                 cost,
                 credits,
+                saved,
             });
         }
     }
@@ -123,12 +130,20 @@ impl<R: Reports> Thread<R> {
                 Destination::Stderr | Destination::Progress => self.written.stderr,
                 Destination::Spill => self.written.spill,
                 Destination::File(_) => 0,
+                Destination::Saved { path, .. } => self.files.written(path),
             };
-            self.fail(write.to, fault, written);
+            self.fail(write.to.clone(), fault, written);
         }
         self.done.writes += 1;
         self.done.cost += cost;
-        self.done.credits.extend(write.credit);
+        match write.to {
+            Destination::Saved { request, .. } => self.done.saved.push((request, write.credit)),
+            Destination::Stdout
+            | Destination::Stderr
+            | Destination::Progress
+            | Destination::Spill
+            | Destination::File(_) => self.done.credits.extend(write.credit),
+        }
     }
 
     fn fail(&mut self, to: Destination, fault: Fault, written: u64) {
@@ -158,7 +173,11 @@ impl<R: Reports> Thread<R> {
             (Destination::Stderr, payload) => self.write_stream(Standard::Error, payload),
             (Destination::Spill, Payload::Bytes(bytes)) => self.append_spill(bytes),
             (Destination::File(path), Payload::Bytes(bytes)) => self.append_file(path, bytes),
-            (Destination::Spill | Destination::File(_), Payload::Spilled { .. }) => Ok(()),
+            (Destination::Saved { path, .. }, Payload::Bytes(bytes)) => self.files.append(path, bytes),
+            (
+                Destination::Spill | Destination::File(_) | Destination::Saved { .. },
+                Payload::Spilled { .. },
+            ) => Ok(()),
         }
     }
 

@@ -41,7 +41,7 @@ impl<'a> Visit<'a> {
             .unwrap();
         let config = ClientConfig {
             user: user.name,
-            known_host_key_types: known.key_types(&mut Memo::default(), &host(server.address)),
+            known_host_key_types: known.key_types(&mut Memo::default(), &host(server.address)).types,
             spare: true,
             ..ClientConfig::default()
         };

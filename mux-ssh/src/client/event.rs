@@ -30,8 +30,9 @@ pub struct ChannelId {
     pub(crate) generation: u32,
 }
 
-/// A question to the owner that waits for its answer. Answers to a question that is no longer open change nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A question to the owner that waits for its answer. Answers to a question that is no longer open change nothing. The
+/// default is the first of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QuestionId(pub(crate) u32);
 
 /// Which of a command's two output streams.

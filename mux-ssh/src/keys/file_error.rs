@@ -70,13 +70,11 @@ impl fmt::Display for Unsupported {
             Self::Dsa => f.write_str("DSA key"),
             Self::Putty => f.write_str("PuTTY key file"),
             Self::Cipher(name) => write!(f, "key file encrypted with {} ({CONVERT})", Printable::new(name)),
-            Self::Kdf(name) => {
-                write!(
-                    f,
-                    "key file with key derivation {} ({CONVERT})",
-                    Printable::new(name)
-                )
-            }
+            Self::Kdf(name) => write!(
+                f,
+                "key file with key derivation {} ({CONVERT})",
+                Printable::new(name)
+            ),
             Self::KdfRounds(rounds) => write!(f, "key file with {rounds} rounds of key derivation"),
             Self::KeyType(name) => write!(f, "key type {}", Printable::new(name)),
             Self::SeveralKeys => f.write_str("several keys in one file"),
