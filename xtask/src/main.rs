@@ -15,6 +15,7 @@ mod cleanup;
 mod command;
 mod demo;
 mod fuzz;
+mod interop;
 mod measure;
 mod paths;
 mod style;
@@ -54,6 +55,11 @@ const VERBS: &[(&str, &str, Verb)] = &[
         "fuzz",
         "[TARGET]... [--seconds N] [--list] fuzz the decoders",
         fuzz::run,
+    ),
+    (
+        "interop",
+        "[--debian SUITE] [FILTER]...       our client against foreign servers, or another Debian's sshd",
+        interop::run,
     ),
     (
         "bench",
@@ -97,6 +103,6 @@ fn dispatch() -> Result<ExitCode> {
 fn help() {
     println!("cargo xtask VERB");
     for (name, about, _) in VERBS {
-        println!("  {name:<6} {about}");
+        println!("  {name:<7} {about}");
     }
 }

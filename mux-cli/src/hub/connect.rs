@@ -267,6 +267,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             rekey: RekeyLimits::default(),
             spare: false,
             cautious: caution.step_by_step,
+            doubted: caution.doubted,
             accept_none: true,
         });
         client.limit_windows(cx.shared.max_window);
@@ -301,6 +302,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             channel: winner.channel,
             unauthenticated: true,
             lost: None,
+            unanswered: None,
         });
         self.heard(cx);
         self.greeting.clear();

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::caution::Caution;
 use super::countdown::Countdown;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
@@ -87,17 +88,6 @@ pub(super) struct Job<K> {
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
     pub(super) wake: Option<Instant>,
-}
-
-/// What a reconnect leaves out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Caution {
-    /// A guess went wrong: guess nothing.
-    pub(super) no_guess: bool,
-    /// An early signature went wrong: one step at a time.
-    pub(super) step_by_step: bool,
-    /// The server would hear nothing before `none`; worth remembering.
-    pub(super) none_first: bool,
 }
 
 impl<K: Copy + Eq + std::hash::Hash> Job<K> {
@@ -298,6 +288,10 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         if matches!(self.phase, Phase::Over) {
             return;
         }
+        let (status, error) = match self.caution.doubted {
+            Some(_) => outcome::in_doubt(status, error),
+            None => (status, error),
+        };
         self.close_stdin(cx);
         self.release(cx);
         cx.shared.fanout.leave(std::mem::take(&mut self.silent));

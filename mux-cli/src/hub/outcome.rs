@@ -155,6 +155,23 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
     }
 }
 
+/// The command was sent behind a login that had no answer, and what came after has not shown that it was refused.
+pub(super) fn in_doubt(status: Status, error: Option<Failure>) -> (Status, Option<Failure>) {
+    match status {
+        Status::Unreachable | Status::Auth | Status::HostKey => {
+            let why = error.map(|error| error.message).unwrap_or_default();
+            let message = format!("connection lost, may have run: {why}");
+            (Status::Unknown, Some(failure(Stage::Command, message)))
+        }
+        Status::Ok
+        | Status::Failed
+        | Status::Unknown
+        | Status::Timeout
+        | Status::Cancelled
+        | Status::Skipped => (status, error),
+    }
+}
+
 /// What the server said instead of its identification, and what that means where it is known.
 fn said(greeting: &[String]) -> String {
     /// The beginning of a line, and what to do about it. The first two are sshd's (OpenSSH 9.8 and before).

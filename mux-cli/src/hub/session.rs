@@ -44,6 +44,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 binding,
             }),
             Said::KeyRefused { identity } => self.key_refused(cx, identity),
+            Said::LoginUnanswered { identity } => self.login_unanswered(identity),
             Said::Greeting(text) => self.greeting.extend(text.lines().map(one_line)),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
@@ -191,8 +192,15 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return;
         };
         self.tried.push(format!("{}: not accepted", offer.label));
+        self.caution.doubted.take_if(|doubted| *doubted == identity);
         if offer.identity.proven {
             self.ask(cx, Action::ForgetKey(offer.key));
+        }
+    }
+
+    fn login_unanswered(&mut self, identity: usize) {
+        if let Phase::Session(session) = &mut self.phase {
+            session.unanswered = Some(identity);
         }
     }
 
@@ -280,20 +288,25 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Session(_) | Phase::Preparing | Phase::Resolving => return,
             Phase::Local(_) | Phase::Pausing(_) | Phase::Over => return,
         }
-        if let Err(LinkError::Protocol(error)) = &result
-            && self.connect_again(cx, error)
-        {
-            return;
+        if !self.connect_again(cx, &result) {
+            self.lost(cx, &result);
         }
-        self.lost(cx, &result);
     }
 
     /// A gamble of ours did not suit the server: one more connection without it. Nothing ran and the server is not
     /// to blame, so this is no retry.
-    fn connect_again<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, error: &Error) -> bool {
-        let caution = if *error == Error::GuessRejected {
+    fn connect_again<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        result: &Result<(), LinkError<Error>>,
+    ) -> bool {
+        let Phase::Session(Session { unanswered, lost, .. }) = self.phase else {
+            return false;
+        };
+        let refused_early = matches!(result, Err(LinkError::Protocol(Error::EarlyAuthRefused { .. })));
+        let caution = if *result == Err(LinkError::Protocol(Error::GuessRejected)) {
             &mut self.caution.no_guess
-        } else if matches!(error, Error::EarlyAuthRefused { .. }) {
+        } else if refused_early || unanswered.is_some() {
             &mut self.caution.step_by_step
         } else {
             return false;
@@ -301,7 +314,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if std::mem::replace(caution, true) || self.killing.is_some() {
             return false;
         }
-        if let Error::EarlyAuthRefused { identity } = error {
+        if lost == Some(true) {
+            self.caution.doubted = unanswered;
+        }
+        if let Err(LinkError::Protocol(Error::EarlyAuthRefused { identity })) = result {
             // It hung up on the first request without an answer, as gateways do that want to be asked for the methods.
             self.caution.none_first |= identity.is_none();
             self.drop_identity(*identity);
