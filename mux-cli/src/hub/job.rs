@@ -10,6 +10,7 @@ use mux_ssh::client::ChannelId;
 
 use super::connect::Race;
 use super::countdown::Countdown;
+use super::drain::Unread;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
 use super::{
@@ -108,6 +109,7 @@ pub(super) struct Job<K> {
     pub(super) greeting: Vec<String>,
     pub(super) ended: Ended,
     pub(super) killing: Option<Killing>,
+    pub(super) unread: Unread,
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
     pub(super) wake: Option<Instant>,
@@ -145,6 +147,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             greeting: Vec::new(),
             ended: Ended::default(),
             killing: None,
+            unread: Unread::default(),
             last_heard: now,
             silent: false,
             wake: None,

@@ -9,7 +9,7 @@ use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
 use mux_ssh::known_hosts::Verdict;
 
 use super::hosts::Lesson;
-use super::terminal::Terminal;
+use super::terminal::Asker;
 use crate::files::FileError;
 use crate::hub::{KeyId, Ticket};
 use crate::pool::Work;
@@ -34,7 +34,7 @@ pub(crate) enum Task {
         key: KeyId,
         label: Arc<str>,
         file: Arc<KeyFile>,
-        terminal: Terminal,
+        asker: Asker,
     },
 }
 
@@ -83,10 +83,10 @@ impl Work for Task {
                 key,
                 label,
                 file,
-                terminal,
+                asker,
             } => Done::Unlocked {
                 key,
-                result: unlock(&label, &file, terminal),
+                result: unlock(&label, &file, asker),
             },
         }
     }
@@ -106,10 +106,10 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     }
 }
 
-fn unlock(label: &str, file: &KeyFile, mut terminal: Terminal) -> Result<PrivateKey, String> {
+fn unlock(label: &str, file: &KeyFile, mut asker: Asker) -> Result<PrivateKey, String> {
     let mut question = format!("Enter passphrase for key '{label}': ");
     for _ in 0..TRIES {
-        let passphrase = terminal
+        let passphrase = asker
             .ask(&question)
             .map_err(|error| format!("no passphrase: {error}"))?;
         if passphrase.is_empty() {

@@ -8,6 +8,7 @@
 mod failures;
 mod inputs;
 mod keys;
+mod prompts;
 mod results;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../rig/mod.rs"]
