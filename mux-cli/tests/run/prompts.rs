@@ -160,7 +160,7 @@ fn ctrl_c_at_the_question_of_one_host_leaves_alone_what_runs_on_another() {
     let rig = keys_only();
     std::fs::copy(rig.path("id"), rig.path("plain")).unwrap();
     lock(&rig);
-    let config = format!("Match host web1\n  IdentityFile {}\nMatch all", rig.text("plain"));
+    let config = format!("Host web1\n  IdentityFile {}\nHost *", rig.text("plain"));
     rig.configure(&config);
     let command = format!("echo $$ > {}; echo ready; exec sleep 600", rig.text("pid"));
     let args = ["-f", "2", "-w", "web1,web2", "--", &command];
