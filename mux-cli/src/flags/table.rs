@@ -34,7 +34,8 @@ Targets:
 Exit status:
   0 all ok   1 a command failed, or its end is unknown   2 usage, configuration or empty set
   3 killed by --timeout   4 unreachable, authentication or host key   125 internal
-  130 SIGINT   143 SIGTERM   The highest of 4, 3 and 1 counts; with -S: the largest remote status.
+  130 SIGINT   131 SIGQUIT   141 the reader of the output left   143 SIGTERM, SIGHUP
+  The highest of 4, 3 and 1 counts; with -S: the largest remote status.
 
 Environment: MUX_FANOUT, MUX_TIMEOUT, MUX_CONNECT_TIMEOUT, MUX_LOG, NO_COLOR, CLICOLOR, CLICOLOR_FORCE";
 

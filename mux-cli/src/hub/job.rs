@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::caution::Caution;
 use super::countdown::Countdown;
+use super::drain::Unread;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
 use super::phase::{Phase, Session};
@@ -85,6 +86,7 @@ pub(super) struct Job<K> {
     pub(super) killing: Option<Killing>,
     /// What was lacking when a link was to be started, and when that is tried again.
     pub(super) lacking: Option<(NoLink, Instant)>,
+    pub(super) unread: Unread,
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
     pub(super) wake: Option<Instant>,
@@ -114,6 +116,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             feed: Feed::default(),
             killing: None,
             lacking: None,
+            unread: Unread::default(),
             last_heard: now,
             silent: false,
             wake: None,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::job::{Context, Ended, Job};
 use super::phase::Phase;
-use super::{Event, Links, Stage, Status, StreamKind, Transport, outcome};
+use super::{Links, Stage, Status, StreamKind, Transport, outcome};
 
 impl<K: Copy + Eq + Hash> Job<K> {
     pub(super) fn begin_local<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
@@ -45,16 +45,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     pub(super) fn local_output<L: Links<Key = K>>(
-        &self,
+        &mut self,
         cx: &mut Context<'_, L>,
         stream: StreamKind,
         data: Bytes,
     ) {
-        cx.shared.events.push_back(Event::Output {
-            request: self.request.id,
-            stream,
-            data,
-        });
+        self.pass_on(cx, stream, data);
     }
 
     pub(super) fn local_exit<L: Links<Key = K>>(

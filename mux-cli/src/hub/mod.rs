@@ -7,6 +7,7 @@
 mod caution;
 mod connect;
 mod countdown;
+mod drain;
 mod event;
 mod host_key;
 mod job;
@@ -142,7 +143,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         stream: StreamKind,
         count: usize,
     ) {
-        if let Some(job) = self.jobs.get(&request) {
+        if let Some(job) = self.jobs.get_mut(&request) {
             job.consume(
                 &mut Context {
                     now,

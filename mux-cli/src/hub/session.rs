@@ -226,11 +226,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             client::StreamKind::Stdout => StreamKind::Stdout,
             client::StreamKind::Stderr => StreamKind::Stderr,
         };
-        cx.shared.events.push_back(Event::Output {
-            request: self.request.id,
-            stream,
-            data,
-        });
+        self.pass_on(cx, stream, data);
     }
 
     /// The command's channel was closed after all its output.
@@ -374,27 +370,6 @@ impl<K: Copy + Eq + Hash> Job<K> {
             && let Some(client) = cx.links.client(session.key)
         {
             act(client);
-        }
-    }
-
-    /// `count` bytes of output have found their place.
-    pub(super) fn consume<L: Links<Key = K>>(
-        &self,
-        cx: &mut Context<'_, L>,
-        stream: StreamKind,
-        count: usize,
-    ) {
-        match &self.phase {
-            Phase::Session(session) => {
-                let kind = match stream {
-                    StreamKind::Stdout => client::StreamKind::Stdout,
-                    StreamKind::Stderr => client::StreamKind::Stderr,
-                };
-                self.with_client(cx, |client| client.consume(session.channel, kind, count));
-            }
-            Phase::Local(key) => cx.links.consume(*key, stream, count),
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => {}
-            Phase::Pausing(_) | Phase::Over => {}
         }
     }
 

@@ -40,7 +40,7 @@ const VERY_MUCH: usize = 256 * 1024;
 pub(super) struct Engine {
     pub(super) net: Net,
     pub(super) hub: Hub<Key>,
-    outside: Outside,
+    pub(super) outside: Outside,
     pub(super) output: Output,
     writer: Writer,
     reports: Mailbox<Report>,

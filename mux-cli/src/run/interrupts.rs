@@ -17,6 +17,7 @@ impl Engine {
     pub(super) fn signal(&mut self, now: Instant, number: i32) {
         let signal = match number {
             number if number == Number::INT.as_raw() => Signal::Interrupt,
+            number if number == Number::QUIT.as_raw() => Signal::Quit,
             number if number == Number::TERM.as_raw() => Signal::Terminate,
             number if number == Number::HUP.as_raw() => Signal::Hangup,
             number if number == Number::WINCH.as_raw() => {
@@ -25,15 +26,36 @@ impl Engine {
                 }
                 return;
             }
+            number if number == Number::TSTP.as_raw() => return self.outside.suspend(),
+            number if number == Number::CONT.as_raw() => return self.outside.continued(),
             _ => return self.say_running(now),
         };
         let order = self.stop.on_signal(signal);
         self.cut = self.cut.or(self.stop.cut());
         match order {
+            Order::Hold if self.ask_no_more(now) && !self.runs_something() => {
+                self.stop.kill_at_once();
+                self.kill(now);
+            }
             Order::Hold => self.hold(now),
             Order::Kill => self.kill(now),
             Order::Leave => self.leave(now),
         }
+    }
+
+    /// Whoever waits for a passphrase does not start any more; true: somebody was being asked for one.
+    fn ask_no_more(&mut self, now: Instant) -> bool {
+        let asked = self.outside.is_asking();
+        for request in self.outside.waiting_for_passphrase() {
+            self.hub.cancel(now, &mut self.net, request, Reason::Interrupted);
+        }
+        self.outside.ask_no_more();
+        asked
+    }
+
+    fn runs_something(&self) -> bool {
+        let running = self.hub.running();
+        running.iter().any(|(_, stage, _)| *stage >= Stage::Channel)
     }
 
     fn hold(&mut self, now: Instant) {
@@ -52,6 +74,8 @@ impl Engine {
     }
 
     fn kill(&mut self, now: Instant) {
+        self.ask_no_more(now);
+        self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
         let running: Vec<RequestId> = self.hub.running().iter().map(|(request, ..)| *request).collect();
         if self.stop.on_terminal() && !running.is_empty() {
             let names = report::names(&running, &self.targets);
@@ -60,7 +84,6 @@ impl Engine {
                 format!("stopping {names}; Ctrl-C once more leaves at once"),
             );
         }
-        self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
     }
 
     fn say_running(&mut self, now: Instant) {

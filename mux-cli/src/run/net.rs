@@ -13,7 +13,9 @@ use mux_proto::Protocol;
 use mux_ssh::Client;
 use mux_ssh::agent::{AgentClient, AgentEvent};
 use rustix::io::Errno;
+use rustix::process::Signal;
 
+use super::limits;
 use super::locals::{self, Locals};
 use super::pipe::{Pipe, PipeEvent};
 use super::wire::{Wire, WireError, WireEvent};
@@ -44,6 +46,8 @@ pub(crate) struct Net {
     room: usize,
     /// Packets of connections that are over: sent, received.
     packets: (u64, u64),
+    /// The signals of the terminal come as events, and stop nothing by themselves.
+    job_control: bool,
 }
 
 impl Net {
@@ -55,7 +59,18 @@ impl Net {
             heard: VecDeque::new(),
             room,
             packets: (0, 0),
+            job_control: false,
         }
+    }
+
+    /// Wants to hear when the process is to stop and when it goes on. Not before there is something to do about it:
+    /// until then the kernel does it better.
+    pub(crate) fn watch_job_control(&mut self) -> io::Result<()> {
+        if !std::mem::replace(&mut self.job_control, true) {
+            let signals = limits::not_ignored(&[Signal::TSTP, Signal::CONT]);
+            self.driver.signals(&signals)?;
+        }
+        Ok(())
     }
 
     /// For benchmarks, which read it from the log.

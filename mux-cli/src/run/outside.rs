@@ -19,7 +19,7 @@ use super::offers::Offers;
 use super::settings::{Prepared as Target, Profile};
 use super::signing::Waiting;
 use super::task::{Done, Task};
-use super::terminal::Terminal;
+use super::terminal::Prompt;
 use crate::hub::{Action, Answer, KeyId, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -71,7 +71,9 @@ pub(crate) struct Outside {
     pub(super) locked: HashMap<KeyId, Vec<Waiting>>,
     /// Keys whose passphrase is to be asked for next, one at a time.
     pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
-    pub(super) asking: Option<Terminal>,
+    pub(super) asking: Option<Prompt>,
+    /// The run is to end: whatever needs a passphrase goes without.
+    pub(super) asks_no_more: bool,
     pub(super) input: Option<Input>,
     complaints: Complaints,
 }
@@ -120,6 +122,7 @@ impl Outside {
             locked: HashMap::new(),
             to_ask: VecDeque::new(),
             asking: None,
+            asks_no_more: false,
             input,
             complaints: Complaints::default(),
         }
@@ -244,8 +247,8 @@ impl Outside {
 
     /// The end: memory is written, and the terminal is as it was.
     pub(crate) fn close(&mut self) -> io::Result<()> {
-        if let Some(terminal) = self.asking.take() {
-            terminal.restore();
+        if let Some(prompt) = self.asking.take() {
+            prompt.give_up();
         }
         self.hosts.keep(&mut self.state);
         self.state.save()
@@ -329,9 +332,11 @@ impl Outside {
             Done::Read { ticket, result } => self.fed(ticket, result),
             Done::Arrived(arrival) => self.arrived(now, arrival),
             Done::Unlocked { key, result } => {
-                self.asking = None;
-                self.unlocked(now, net, key, result);
-                self.ask_next(now, net);
+                // Nobody asks any more if it was given up meanwhile.
+                if self.asking.take().is_some() {
+                    self.unlocked(now, net, key, result);
+                    self.ask_next(now, net);
+                }
             }
         }
     }

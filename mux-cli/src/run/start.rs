@@ -271,7 +271,8 @@ fn unusable(request: RequestId, message: String) -> Event {
 }
 
 fn listen(driver: &mut Driver<Wire>, on_terminal: bool) -> io::Result<()> {
-    let mut signals = limits::not_ignored(&[Signal::INT, Signal::TERM, Signal::HUP, Signal::USR1]);
+    let mut signals =
+        limits::not_ignored(&[Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP, Signal::USR1]);
     if on_terminal {
         signals.push(Signal::WINCH.as_raw());
     }

@@ -250,3 +250,19 @@ fn a_command_that_was_stopped_has_no_status_of_its_own() {
         "{line}"
     );
 }
+
+#[test]
+fn a_reader_that_stands_still_does_not_hide_that_the_commands_have_ended() {
+    let rig = Rig::new();
+    let mut child = start(&rig, &["-w", "web[1-5]", "--", "seq 2000001"]);
+    // As much as fits into the pipe, and then nothing for a while.
+    let mut byte = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    send(&child, Signal::TERM);
+    std::thread::sleep(std::time::Duration::from_secs(8));
+    let ran = rig.finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.status, 143, "{}", ran.stderr);
+    assert!(ran.stderr.contains("cancelled=5"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("may still be running"), "{}", ran.stderr);
+}
