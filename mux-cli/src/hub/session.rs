@@ -47,10 +47,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::Greeting(text) => self.greeting.extend(text.lines().map(one_line)),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
-            Said::Learned(mut memory) => {
-                memory.none_first |= self.caution.none_first;
-                self.ask(cx, Action::Remember(memory));
-            }
+            Said::Learned(memory) => self.learned(cx, memory),
             Said::Output {
                 channel,
                 stream,
@@ -79,6 +76,15 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
+    }
+
+    fn learned<L: Links<Key = K>>(
+        &self,
+        cx: &mut Context<'_, L>,
+        mut memory: mux_ssh::transport::ServerMemory,
+    ) {
+        memory.none_first |= self.caution.none_first;
+        self.ask(cx, Action::Remember(memory));
     }
 
     /// Its channel is open: from here on the command's own time counts.
