@@ -9,9 +9,11 @@ mod auth;
 mod config;
 mod dispatch;
 pub mod key_file;
-pub(crate) mod plan;
+mod plan;
 mod requests;
+mod session;
 mod sessions;
+pub(crate) mod tap;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,11 +24,12 @@ use mux_proto::{Close, Protocol, SendQueue};
 
 pub use self::config::{Authorized, ServerConfig, SessionLimits};
 pub use self::plan::{Act, Moment, Plan, Point, Step};
-pub use self::sessions::{Exit, Output, SessionId};
+pub use self::session::{Exit, Output, SessionId};
 
 use self::auth::Auth;
-use self::plan::{Silence, Tap};
-use self::sessions::{Item, Sessions};
+use self::session::Item;
+use self::sessions::Sessions;
+use self::tap::{Silence, Tap};
 use crate::Error;
 use crate::message;
 use crate::transport::{Counters, Transport};

@@ -36,7 +36,7 @@ pub(super) struct Outbound {
     pub(super) bytes: u64,
     /// A server that misbehaves has its way with every packet.
     #[cfg(feature = "server")]
-    pub(super) tap: Option<Box<crate::server::plan::Tap>>,
+    pub(super) tap: Option<Box<crate::server::tap::Tap>>,
 }
 
 impl Outbound {

@@ -8,7 +8,7 @@ use mux_proto::SendQueue;
 
 use super::packet::Outbound;
 use super::{HostKey, Role, Transport};
-use crate::server::plan::{Emission, Silence, Tap};
+use crate::server::tap::{Emission, Silence, Tap};
 use crate::wire::Writer;
 
 impl Outbound {
