@@ -289,13 +289,18 @@ impl Protocol for Server {
     fn poll_transmit(&mut self, now: Instant, out: &mut SendQueue) {
         self.transport.poll_transmit(now, out);
         self.transport.flush_flood(out);
-        while !self.leaving && out.has_room() && self.transport.can_send_now() {
+        while !self.leaving
+            && out.has_room()
+            && self.transport.can_send_now()
+            && !self.transport.is_flooding()
+        {
             let Some((due, _)) = self.sessions.next_due() else {
                 break;
             };
             self.transport
                 .send_now(out, |packet| requests::write_due(packet, &due));
         }
+        self.transport.flush_flood(out);
     }
 
     fn poll_close(&self) -> Option<Close> {

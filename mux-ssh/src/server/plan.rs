@@ -111,6 +111,15 @@ pub enum Act {
     },
     /// Flips one bit of the packet at a [`Point::Before`] after it was encrypted; counted modulo its length.
     FlipBit(usize),
+    /// The length field of the packet at a [`Point::Before`] says this; encrypted and authenticated like any other.
+    Length(u32),
+    /// The padding field of the packet at a [`Point::Before`] says this; encrypted and authenticated like any other.
+    Padding(u8),
+    /// The packet at a [`Point::Before`] leaves a second time, bit by bit the same.
+    Replay,
+    /// Of the packet at a [`Point::Before`] only so many bytes leave, and nothing after them. The server goes on
+    /// reading.
+    Cut(usize),
     /// Nothing leaves any more. The server goes on reading.
     Stall,
     /// Nothing leaves any more and nothing is read any more.

@@ -15,11 +15,24 @@ pub(crate) enum Emission {
     /// A packet with this payload.
     Packet(Bytes),
     /// The packet itself, with these changes.
-    Itself {
-        replaced: Option<Bytes>,
-        flip: Option<usize>,
-        lost: bool,
-    },
+    Itself(Changes),
+}
+
+/// What is done to one packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Another payload.
+    pub(crate) replaced: Option<Bytes>,
+    /// What the length field says.
+    pub(crate) length: Option<u32>,
+    /// What the padding field says.
+    pub(crate) padding: Option<u8>,
+    /// A bit that is flipped behind the encryption.
+    pub(crate) flip: Option<usize>,
+    /// How many of its bytes leave.
+    pub(crate) cut: Option<usize>,
+    /// It leaves twice.
+    pub(crate) replay: bool,
 }
 
 /// A running plan. The transport asks it about every packet that is about to be sealed.
@@ -57,6 +70,11 @@ impl Tap {
         self.silence
     }
 
+    /// Whether a flood is under way.
+    pub(crate) fn is_flooding(&self) -> bool {
+        self.flood.is_some() && self.silence.is_none()
+    }
+
     /// The next packet of a flood that is under way. While there is one, nothing else should leave.
     pub(crate) fn flood(&mut self) -> Option<Bytes> {
         if self.silence.is_some() {
@@ -91,10 +109,8 @@ impl Tap {
         let mut leaving = Leaving {
             payload,
             list: Vec::new(),
-            replaced: None,
-            flip: None,
+            changes: Changes::default(),
             dropped: false,
-            lost: false,
         };
         if self.silence.is_some() {
             return leaving.list;
@@ -133,10 +149,18 @@ impl Tap {
                 Act::Packet(payload) => leaving.list.push(Emission::Packet(payload)),
                 Act::Flood { payload, times } => self.flood = (times > 0).then_some((payload, times)),
                 Act::Drop => leaving.dropped = true,
-                Act::Lose => leaving.lost = true,
-                Act::Replace(payload) => leaving.replaced = Some(payload),
+                Act::Lose => leaving.changes.cut = Some(0),
+                Act::Replace(payload) => leaving.changes.replaced = Some(payload),
                 Act::Patch { from_end, mask } => leaving.patch(from_end, mask),
-                Act::FlipBit(bit) => leaving.flip = Some(bit),
+                Act::FlipBit(bit) => leaving.changes.flip = Some(bit),
+                Act::Length(length) => leaving.changes.length = Some(length),
+                Act::Padding(padding) => leaving.changes.padding = Some(padding),
+                Act::Replay => leaving.changes.replay = true,
+                Act::Cut(bytes) => {
+                    leaving.changes.cut = Some(bytes);
+                    leaving.itself();
+                    return self.fall_silent(Silence::Stall);
+                }
                 Act::Stall => return self.fall_silent(Silence::Stall),
                 Act::NeverRead => return self.fall_silent(Silence::NeverRead),
                 Act::Close => return self.fall_silent(Silence::Close),
@@ -156,32 +180,28 @@ impl Tap {
 struct Leaving<'a> {
     payload: &'a [u8],
     list: Vec<Emission>,
-    replaced: Option<Bytes>,
-    flip: Option<usize>,
+    changes: Changes,
     dropped: bool,
-    lost: bool,
 }
 
 impl Leaving<'_> {
     fn itself(&mut self) {
         if !self.dropped {
-            self.list.push(Emission::Itself {
-                replaced: self.replaced.take(),
-                flip: self.flip.take(),
-                lost: self.lost,
-            });
+            self.list
+                .push(Emission::Itself(std::mem::take(&mut self.changes)));
         }
     }
 
     fn patch(&mut self, from_end: usize, mask: u8) {
         let mut patched = self
+            .changes
             .replaced
             .take()
             .map_or_else(|| self.payload.to_vec(), |bytes| bytes.to_vec());
         if let Some(byte) = patched.iter_mut().rev().nth(from_end) {
             *byte ^= mask;
         }
-        self.replaced = Some(patched.into());
+        self.changes.replaced = Some(patched.into());
     }
 }
 
@@ -207,11 +227,14 @@ mod tests {
         assert_eq!(left, expected);
     }
 
-    const ITSELF: Emission = Emission::Itself {
+    const ITSELF: Emission = Emission::Itself(Changes {
         replaced: None,
+        length: None,
+        padding: None,
         flip: None,
-        lost: false,
-    };
+        cut: None,
+        replay: false,
+    });
 
     #[test]
     fn an_empty_plan_costs_nothing() {
@@ -257,18 +280,27 @@ mod tests {
             )
             .with(Point::Before(Moment::KexReply, 1), Act::FlipBit(7));
         let changed = [
-            Emission::Itself {
+            Emission::Itself(Changes {
                 replaced: Some(Bytes::from_static(b"x")),
-                flip: None,
-                lost: false,
-            },
-            Emission::Itself {
+                ..Changes::default()
+            }),
+            Emission::Itself(Changes {
                 replaced: Some(Bytes::from_static(b"\x1f\x81\x02")),
                 flip: Some(7),
-                lost: false,
-            },
+                ..Changes::default()
+            }),
         ];
         check(plan, &[b"\x15", b"\x60", b"\x1f\x01\x02"], &changed);
+    }
+
+    #[test]
+    fn nothing_leaves_behind_a_packet_that_is_cut() {
+        let plan = Plan::new().with(Point::Before(Moment::Eof, 1), Act::Cut(3));
+        let cut = Emission::Itself(Changes {
+            cut: Some(3),
+            ..Changes::default()
+        });
+        check(plan, &[b"\x15", b"\x60", b"\x61"], &[ITSELF, cut]);
     }
 
     #[test]

@@ -73,6 +73,12 @@ impl Outbound {
 
     /// Appends one packet to `out`: written, padded and encrypted where it stands.
     pub(super) fn seal_in_place(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut Writer<'_>)) {
+        let start = self.lay_out(out, write);
+        self.encrypt(out, start);
+    }
+
+    /// Appends one packet to `out` as it is before its encryption. Returns where it starts.
+    pub(super) fn lay_out(&self, out: &mut BytesMut, write: impl FnOnce(&mut Writer<'_>)) -> usize {
         let start = out.len();
         out.extend_from_slice(&[0; HEADER]);
         write(&mut Writer::new(out));
@@ -88,6 +94,12 @@ impl Outbound {
         let (length_field, padding_field) = header.split_at_mut(LENGTH);
         length_field.copy_from_slice(&length.to_be_bytes());
         padding_field.fill(u8::try_from(padding).expect("less than 4 + 16"));
+        start
+    }
+
+    /// Encrypts the packet that starts at `start`, and appends its tag.
+    pub(super) fn encrypt(&mut self, out: &mut BytesMut, start: usize) {
+        let packet = out.get_mut(start..).expect("the packet was just written");
         if let Some(tag) = self.sealer.seal(self.sequence, packet) {
             out.extend_from_slice(&tag);
         }

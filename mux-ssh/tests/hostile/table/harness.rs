@@ -1,12 +1,14 @@
 //! A client and a server that misbehaves, joined by a link of bytes without a socket and without a clock. It decides
-//! when bytes pass and when nothing more will happen; what is right or wrong is for the tests.
+//! when bytes pass and when nothing more will happen; what is right or wrong says the table.
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mux_proto::{Close, Protocol, SendQueue};
-use mux_ssh::client::{ChannelId, Client, ClientConfig, Event, Exec, Identity, Stdin};
+use mux_ssh::client::{
+    ChannelFailure, ChannelId, Client, ClientConfig, Event, Exec, Identity, Stdin, StreamKind,
+};
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::server::key_file::Seed;
 use mux_ssh::server::{self, Authorized, Exit, Plan, Server, ServerConfig, SessionId};
@@ -15,6 +17,8 @@ use mux_ssh::{Error, Violation};
 
 /// More than this without an end is a test that hangs.
 const MAX_ROUNDS: usize = 1_000_000;
+/// Calls of the client that a case may take beside those for the bytes that arrive.
+const MAX_STEPS: usize = 2_000;
 /// What a client may leave in the buffer of its link: one packet that is not whole, at the limit of what is accepted.
 const MAX_LEFT: usize = 256 * 1024 + 64;
 
@@ -40,7 +44,50 @@ pub(crate) enum Reply {
     Cat,
 }
 
+/// What the owner of either side does once nothing moves any more.
+#[derive(Clone, Debug)]
+pub(crate) enum Turn {
+    /// The server wants new keys.
+    Rekey,
+    /// Time passes.
+    Pass(Duration),
+    /// The client's owner answers what it was asked.
+    Answer,
+    /// The client's owner takes the first window of output and from now on all of it.
+    Consume,
+    /// The client's owner gives so much input, as there is room for it.
+    Input(usize),
+    /// The client's owner gives input until there is no more room.
+    InputUntilFull,
+    /// No more input follows.
+    InputEnds,
+    /// The client's owner closes the channel of its command.
+    CloseChannel,
+    /// The client's owner gives another command.
+    Exec(Bytes),
+    /// The server sends this packet so many times.
+    Send(Bytes, usize),
+}
+
+/// How a case must end.
+#[derive(Clone)]
+pub(crate) enum End {
+    /// The command ran as if nothing had been wrong.
+    Works,
+    /// With this error.
+    Fails(Error),
+    /// With an error of this kind, where chance decides which: what noise says once it is decrypted.
+    FailsLike(fn(&Error) -> bool),
+    /// Without an error or with one of this kind.
+    MayFail(fn(&Error) -> bool),
+    /// Without an error and without any end: how long is waited is the owner's business.
+    Waits,
+    /// Without an error; what became of the command is looked at by [`Case::also`].
+    Lives,
+}
+
 /// One client against one server.
+#[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) plan: Plan,
     pub(crate) server: ServerConfig,
@@ -59,6 +106,12 @@ pub(crate) struct Case {
     pub(crate) chunk: usize,
     /// The connection ends for the client after this many bytes.
     pub(crate) cut: Option<usize>,
+    /// What happens when nothing moves any more, one after the other.
+    pub(crate) script: Vec<Turn>,
+    /// How it must end.
+    pub(crate) end: End,
+    /// What must hold besides.
+    also: Option<fn(&mut Pair)>,
 }
 
 /// What happened.
@@ -76,6 +129,8 @@ pub(crate) struct Seen {
     pub(crate) client_says: Vec<u8>,
     /// The last signature that was made.
     pub(crate) signature: Option<Bytes>,
+    /// How often the client was called.
+    pub(crate) steps: usize,
 }
 
 /// A case that runs.
@@ -95,6 +150,7 @@ pub(crate) struct Pair {
     client_gone: bool,
     server_gone: bool,
     rounds: usize,
+    taken_input: usize,
 }
 
 impl Case {
@@ -121,6 +177,9 @@ impl Case {
             consume: true,
             chunk: usize::MAX,
             cut: None,
+            script: Vec::new(),
+            end: End::Works,
+            also: None,
         }
     }
 
@@ -158,6 +217,45 @@ impl Case {
         Self { reply, ..self }
     }
 
+    /// The client cuts ciphers down to this one.
+    pub(crate) fn cipher(self, name: &str) -> Self {
+        self.client(|config| config.algorithms.set_ciphers(name).unwrap())
+    }
+
+    pub(crate) fn ident(self, ident: &str) -> Self {
+        self.server(|config| config.ident = ident.to_owned())
+    }
+
+    pub(crate) fn chunk(self, chunk: usize) -> Self {
+        Self { chunk, ..self }
+    }
+
+    pub(crate) fn script(self, script: impl IntoIterator<Item = Turn>) -> Self {
+        let script = script.into_iter().collect();
+        Self { script, ..self }
+    }
+
+    pub(crate) fn end(self, end: End) -> Self {
+        Self { end, ..self }
+    }
+
+    /// The client ends with this error.
+    pub(crate) fn fails(self, error: impl Into<Error>) -> Self {
+        self.end(End::Fails(error.into()))
+    }
+
+    /// The client says that the server broke the protocol, in this way.
+    pub(crate) fn violates(self, violation: impl Into<Violation>) -> Self {
+        self.fails(violation.into())
+    }
+
+    /// Another thing that must hold.
+    pub(crate) fn also(self, also: fn(&mut Pair)) -> Self {
+        assert!(self.also.is_none(), "one is enough");
+        let also = Some(also);
+        Self { also, ..self }
+    }
+
     pub(crate) fn start(self) -> Pair {
         let now = Instant::now();
         let mut client = Client::new(self.client.clone());
@@ -182,48 +280,145 @@ impl Case {
             client_gone: false,
             server_gone: false,
             rounds: 0,
+            taken_input: 0,
         }
     }
 
-    /// Runs until nothing more happens, and checks what must hold in every case.
-    pub(crate) fn run(self) -> Seen {
+    /// Runs until nothing more happens.
+    pub(crate) fn play(self) -> Pair {
         let mut pair = self.start();
         pair.settle();
+        for turn in pair.case.script.clone() {
+            pair.take_turn(turn);
+            pair.settle();
+        }
+        pair
+    }
+
+    /// Runs, and checks the end and what must hold in every case.
+    #[track_caller]
+    pub(crate) fn check(self) {
+        let (end, also) = (self.end.clone(), self.also);
+        let mut pair = self.play();
         pair.check_invariants();
-        pair.seen
+        pair.check_end(&end);
+        if let Some(also) = also {
+            also(&mut pair);
+        }
     }
 }
 
 impl Pair {
     /// Lets bytes pass until nothing moves any more.
     pub(crate) fn settle(&mut self) {
-        for _ in 0..MAX_ROUNDS {
+        assert!(
+            self.settle_within(MAX_ROUNDS),
+            "still busy after {MAX_ROUNDS} rounds"
+        );
+    }
+
+    /// Lets bytes pass so many times at most; whether nothing moves any more.
+    pub(crate) fn settle_within(&mut self, rounds: usize) -> bool {
+        for _ in 0..rounds {
             let moved = self.client_to_server() | self.server_to_client();
             self.rounds += 1;
             if !moved {
-                return;
+                return true;
             }
         }
-        panic!("still busy after {MAX_ROUNDS} rounds");
+        false
+    }
+
+    /// The client and what its link holds for it.
+    pub(crate) fn into_client(self) -> (Client, BytesMut) {
+        (self.client, self.unread)
+    }
+
+    fn take_turn(&mut self, turn: Turn) {
+        match turn {
+            Turn::Rekey => self.server.start_rekey(self.now),
+            Turn::Pass(time) => self.pass(time),
+            Turn::Answer => assert!(self.answer(), "nothing was asked"),
+            Turn::Consume => {
+                self.case.consume = true;
+                let taken = self.seen.stdout.len() + self.seen.stderr.len();
+                self.client.consume(self.channel, StreamKind::Stdout, taken);
+            }
+            Turn::Input(len) => {
+                let rest = self.give_input(len);
+                assert_eq!(rest, 0, "no room for input after everything was delivered");
+            }
+            Turn::InputUntilFull => drop(self.give_input(usize::MAX)),
+            Turn::InputEnds => self.client.finish_stdin(self.channel),
+            Turn::CloseChannel => self.client.close_channel(self.channel),
+            Turn::Exec(command) => {
+                let exec = Exec {
+                    command,
+                    ..Exec::default()
+                };
+                self.client.exec(self.now, exec);
+            }
+            Turn::Send(packet, times) => (0..times).for_each(|_| self.server.send_packet(&packet)),
+        }
     }
 
     /// Time passes; whatever was due happens.
-    pub(crate) fn pass(&mut self, time: Duration) {
+    fn pass(&mut self, time: Duration) {
         self.now += time;
         if self.seen.error.is_none()
             && let Err(error) = self.client.handle_timeout(self.now)
         {
             self.seen.error = Some(error);
         }
-        self.settle();
     }
 
-    /// Stops or resumes taking output.
-    pub(crate) fn set_consume(&mut self, consume: bool) {
-        self.case.consume = consume;
+    /// Returns what there was no room for.
+    fn give_input(&mut self, mut len: usize) -> usize {
+        while len > 0 {
+            let room = self.client.stdin_room(self.channel).min(len);
+            if room == 0 {
+                break;
+            }
+            self.client
+                .write_stdin(self.channel, vec![b'x'; room].into())
+                .unwrap();
+            self.taken_input += room;
+            len -= room;
+            self.settle();
+        }
+        len
     }
 
-    pub(crate) fn check_invariants(&mut self) {
+    /// Input that the client has taken from its owner.
+    pub(crate) fn taken_input(&self) -> usize {
+        self.taken_input
+    }
+
+    #[track_caller]
+    fn check_end(&self, end: &End) {
+        let error = self.seen.error.as_ref();
+        match end {
+            End::Works => self.seen.assert_worked(),
+            End::Fails(expected) => assert_eq!(error, Some(expected)),
+            End::FailsLike(expected) => assert!(error.is_some_and(expected), "{error:?}"),
+            End::MayFail(expected) => assert!(error.is_none_or(expected), "{error:?}"),
+            End::Waits => {
+                assert_eq!(error, None);
+                assert_eq!(self.seen.finals(self.channel), 0, "{:?}", self.seen.events);
+            }
+            End::Lives => assert_eq!((error, &self.seen.server_error), (None, &None)),
+        }
+    }
+
+    fn check_invariants(&mut self) {
+        // One call a packet, one a piece of input and some more: never a number that the server chooses.
+        let most = MAX_STEPS + 2 * self.seen.bytes_to_client + 2 * self.taken_input;
+        assert!(
+            self.seen.steps <= most,
+            "{} steps for {} bytes",
+            self.seen.steps,
+            self.seen.bytes_to_client
+        );
         assert!(
             self.unread.len() <= MAX_LEFT,
             "{} bytes wait in front of the client",
@@ -345,6 +540,7 @@ impl Pair {
         let mut moved = false;
         loop {
             let before = self.unread.len();
+            self.seen.steps += 1;
             if self.seen.error.is_none() && before > 0 {
                 self.seen.error = feed(&mut self.client, self.now, &mut self.unread).err();
             } else {
@@ -362,6 +558,7 @@ impl Pair {
         let mut any = false;
         while let Some(event) = self.client.poll_event() {
             any = true;
+            self.seen.steps += 1;
             match event {
                 Event::HostKey { .. } | Event::Sign { .. } => {
                     self.questions.push(event.clone());
@@ -376,8 +573,8 @@ impl Pair {
                 } => {
                     self.seen.rounds_to_output.get_or_insert(self.rounds + 1);
                     match stream {
-                        mux_ssh::client::StreamKind::Stdout => self.seen.stdout.extend_from_slice(data),
-                        mux_ssh::client::StreamKind::Stderr => self.seen.stderr.extend_from_slice(data),
+                        StreamKind::Stdout => self.seen.stdout.extend_from_slice(data),
+                        StreamKind::Stderr => self.seen.stderr.extend_from_slice(data),
                     }
                     if self.case.consume {
                         self.client.consume(channel, stream, data.len());
@@ -485,6 +682,27 @@ impl Seen {
             .any(|event| matches!(event, server::Event::Authenticated { .. }))
     }
 
+    /// The last word about a command that failed: why, and whether it may have run.
+    pub(crate) fn failure(&self) -> Option<(ChannelFailure, bool)> {
+        self.events.iter().find_map(|event| match event {
+            Event::ChannelFailed {
+                reason, may_have_run, ..
+            } => Some((reason.clone(), *may_have_run)),
+            _ => None,
+        })
+    }
+
+    /// How many events are like this.
+    pub(crate) fn count(&self, like: fn(&Event) -> bool) -> usize {
+        self.events.iter().filter(|event| like(event)).count()
+    }
+
+    /// How often the server was asked to run something.
+    pub(crate) fn execs(&self) -> usize {
+        let is_exec = |event: &&server::Event| matches!(event, server::Event::Exec { .. });
+        self.server_events.iter().filter(is_exec).count()
+    }
+
     fn finals(&self, wanted: ChannelId) -> usize {
         let is_final = |event: &&Event| match event {
             Event::ChannelClosed { channel } | Event::ChannelFailed { channel, .. } => *channel == wanted,
@@ -492,28 +710,6 @@ impl Seen {
         };
         self.events.iter().filter(is_final).count()
     }
-}
-
-/// The client ends with this error.
-#[track_caller]
-pub(crate) fn fails(case: Case, expected: impl Into<Error>) -> Seen {
-    let seen = case.run();
-    assert_eq!(seen.error, Some(expected.into()));
-    seen
-}
-
-/// The client says that the server broke the protocol, in this way.
-#[track_caller]
-pub(crate) fn violates(plan: Plan, violation: impl Into<Violation>) {
-    fails(Case::new(plan), violation.into());
-}
-
-/// The client does not mind.
-#[track_caller]
-pub(crate) fn works(plan: Plan) -> Seen {
-    let seen = Case::new(plan).run();
-    seen.assert_worked();
-    seen
 }
 
 /// A payload, field by field.
