@@ -197,19 +197,7 @@ fn load(path: &str) -> Result<(PublicKey, Source), Unusable> {
         }
     };
     match KeyFile::parse(&content) {
-        Ok(file) => {
-            let public = file.public().clone();
-            let locked = file.is_encrypted();
-            let file = Arc::new(file);
-            Ok((
-                public,
-                if locked {
-                    Source::Locked(file)
-                } else {
-                    Source::Closed(file)
-                },
-            ))
-        }
+        Ok(file) => private(path, file),
         // `-i key.pub` names a key of the agent.
         Err(KeyFileError::Malformed) => match public_line(&content) {
             Some(public) => Ok((public, Source::PublicOnly)),
@@ -217,6 +205,25 @@ fn load(path: &str) -> Result<(PublicKey, Source), Unusable> {
         },
         Err(error) => Err(Unusable::Because(format!("{path}: {error}"))),
     }
+}
+
+/// A key can only be offered by its public half, which encrypted PKCS #8 hides.
+fn private(path: &str, file: KeyFile) -> Result<(PublicKey, Source), Unusable> {
+    let public = file.public().cloned().or_else(|| public_beside(path));
+    let Some(public) = public else {
+        let advice = format!(
+            "{path}: encrypted, its public half too; ssh-keygen -y -f {path} > {path}.pub writes it beside"
+        );
+        return Err(Unusable::Because(advice));
+    };
+    let locked = file.is_encrypted();
+    let file = Arc::new(file.with_public(public.clone()));
+    let source = if locked {
+        Source::Locked(file)
+    } else {
+        Source::Closed(file)
+    };
+    Ok((public, source))
 }
 
 enum Refusal {

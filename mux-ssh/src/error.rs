@@ -86,7 +86,7 @@ pub enum Violation {
     // Order.
     /// A message that can't come now.
     UnexpectedMessage(u8),
-    /// Under strict key exchange, KEXINIT was not the peer's first packet (OpenSSH PROTOCOL §1.10).
+    /// Under strict key exchange, KEXINIT was not the peer's first packet (OpenSSH PROTOCOL §1.9).
     StrictFirstPacket,
     /// More messages without meaning before the first NEWKEYS than any honest peer sends.
     IgnoreFlood,
@@ -132,6 +132,8 @@ pub enum Incompatible {
     HostKey(String),
     /// No common cipher.
     Cipher(String),
+    /// No common MAC, and the common cipher needs one.
+    Mac(String),
     /// The peer insists on compression.
     Compression(String),
 }
@@ -262,6 +264,7 @@ impl fmt::Display for Incompatible {
             Self::Kex(theirs) => ("key exchange", theirs),
             Self::HostKey(theirs) => ("host key algorithm", theirs),
             Self::Cipher(theirs) => ("cipher", theirs),
+            Self::Mac(theirs) => ("MAC", theirs),
             Self::Compression(theirs) => ("compression", theirs),
         };
         write!(f, "no common {what}; the server offers {theirs}")

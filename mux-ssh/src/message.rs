@@ -25,6 +25,12 @@ pub const KEX_ECDH_INIT: u8 = 30;
 /// RFC 5656 §7.1: the server's half, its host key and its signature.
 pub const KEX_ECDH_REPLY: u8 = 31;
 
+// OpenSSH PROTOCOL §1.8.
+/// Asks for [`PONG`] with the same data.
+pub const PING: u8 = 192;
+/// The answer to [`PING`].
+pub const PONG: u8 = 193;
+
 // RFC 4252 §6.
 /// Asks for a login.
 pub const USERAUTH_REQUEST: u8 = 50;

@@ -59,10 +59,14 @@ fn check(path: &Path, passphrase: Option<&str>) {
     let public = PublicKey::parse_line(&fs::read_to_string(path.with_extension("pub")).unwrap()).unwrap();
     assert_eq!(public.comment, "a comment");
     let file = KeyFile::parse(&private).unwrap();
-    assert_eq!(file.public(), &public.key);
+    // Encrypted PKCS #8 hides the public half as well, and no PEM file has a comment.
+    let openssh = private.starts_with(b"-----BEGIN OPENSSH");
+    assert_eq!(file.public().is_some(), openssh || passphrase.is_none());
+    assert!(file.public().is_none_or(|stated| stated == &public.key));
     assert_eq!(file.is_encrypted(), passphrase.is_some());
     let key = file.unlock(passphrase.map(str::as_bytes)).unwrap();
-    assert_eq!(key.comment(), "a comment");
+    assert_eq!(key.public(), &public.key);
+    assert_eq!(key.comment(), if openssh { "a comment" } else { "" });
     let listed = ssh_keygen(&["-l", "-f", path.to_str().unwrap()]);
     assert!(listed.contains(&public.key.fingerprint_sha256()), "{listed}");
     for &algorithm in key.public().key_type().signature_algorithms() {
@@ -127,23 +131,58 @@ fn encrypted_keys_open_with_their_passphrase_only_whatever_the_cipher() {
 }
 
 #[test]
-fn old_pem_files_are_named_and_not_taken_for_damaged_ones() {
+fn keys_in_pem_are_read_and_sign() {
     let directory = Directory::new("pem");
-    for (kind, format, expected) in [
-        ("rsa", "PEM", Unsupported::Pkcs1),
-        ("ecdsa", "PEM", Unsupported::Sec1),
-        ("rsa", "PKCS8", Unsupported::Pkcs8),
+    for (kind, bits) in [
+        ("rsa", "2048"),
+        ("ecdsa", "256"),
+        ("ecdsa", "384"),
+        ("ecdsa", "521"),
     ] {
-        let path = directory.key(&format!("{kind}{format}"), &["-t", kind, "-N", "", "-m", format]);
-        let error = KeyFile::parse(&fs::read(path).unwrap()).unwrap_err();
-        assert_eq!(error, KeyFileError::Unsupported(expected));
+        for format in ["PEM", "PKCS8"] {
+            let path = directory.key(
+                &format!("{kind}{bits}{format}"),
+                &["-t", kind, "-b", bits, "-N", "", "-m", format],
+            );
+            check(&path, None);
+        }
+    }
+}
+
+#[test]
+fn encrypted_pkcs8_opens_with_its_passphrase_only_and_knows_its_public_half_then() {
+    let directory = Directory::new("pkcs8");
+    for (kind, bits) in [("rsa", "2048"), ("ecdsa", "256"), ("ecdsa", "521")] {
+        let path = directory.key(
+            &format!("{kind}{bits}"),
+            &["-t", kind, "-b", bits, "-N", "secret", "-m", "PKCS8"],
+        );
+        check(&path, Some("secret"));
+    }
+}
+
+#[test]
+fn old_pem_encryption_is_named_with_the_command_that_converts_it_and_that_command_does() {
+    let directory = Directory::new("proc-type");
+    for kind in ["rsa", "ecdsa"] {
+        let path = directory.key(kind, &["-t", kind, "-N", "secret", "-m", "PEM"]);
+        let error = KeyFile::parse(&fs::read(&path).unwrap()).unwrap_err();
+        assert_eq!(error, KeyFileError::Unsupported(Unsupported::LegacyEncryption));
+        assert!(error.to_string().contains("ssh-keygen -p -f"), "{error}");
+        let file = path.to_str().unwrap();
+        ssh_keygen(&["-q", "-p", "-P", "secret", "-N", "other", "-a", "1", "-f", file]);
+        let public = PublicKey::parse_line(&fs::read_to_string(path.with_extension("pub")).unwrap()).unwrap();
+        let key = PrivateKey::parse(&fs::read(&path).unwrap(), Some(b"other")).unwrap();
+        assert_eq!(key.public(), &public.key);
     }
 }
 
 #[test]
 fn keys_that_are_too_small_are_refused_with_their_size() {
     let directory = Directory::new("small");
-    let path = directory.key("rsa", &["-t", "rsa", "-b", "1024", "-N", ""]);
-    let error = KeyFile::parse(&fs::read(path).unwrap()).unwrap_err();
-    assert!(error.to_string().contains("1024 bits"), "{error}");
+    for format in ["RFC4716", "PEM", "PKCS8"] {
+        let path = directory.key(format, &["-t", "rsa", "-b", "1024", "-N", "", "-m", format]);
+        let error = KeyFile::parse(&fs::read(path).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("1024 bits"), "{format}: {error}");
+    }
 }

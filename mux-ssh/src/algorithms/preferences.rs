@@ -69,11 +69,24 @@ impl Algorithms {
         Ok(())
     }
 
-    /// Applies a `MACs` value. Every cipher here authenticates by itself, so a list that leaves nothing is no error.
-    pub fn set_macs(&mut self, list: &str) {
-        if let Ok(macs) = apply(list, &self.macs, Mac::from_name, Mac::name) {
-            self.macs = macs;
+    /// Applies a `MACs` value, behind `Ciphers`. A list that leaves no MAC leaves the ciphers that need none; the names
+    /// stay in the offer, unused, because some peers want an overlap whatever the cipher.
+    ///
+    /// # Errors
+    /// [`Misuse::NoAlgorithmLeft`]: every cipher needs a MAC.
+    pub fn set_macs(&mut self, list: &str) -> Result<(), Misuse> {
+        let nothing_left = match apply(list, &self.macs, Mac::from_name, Mac::name) {
+            Ok(macs) => {
+                self.macs = macs;
+                return Ok(());
+            }
+            Err(nothing_left) => nothing_left,
+        };
+        if !self.ciphers.iter().any(|cipher| cipher.is_authenticated()) {
+            return Err(nothing_left);
         }
+        self.ciphers.retain(|cipher| cipher.is_authenticated());
+        Ok(())
     }
 }
 
@@ -212,6 +225,26 @@ mod tests {
             Ok(())
         );
         assert_eq!(algorithms.ciphers, [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305]);
+    }
+
+    #[test]
+    fn macs_that_this_build_lacks_leave_the_ciphers_that_need_none() {
+        let mut algorithms = Algorithms::default();
+        assert_eq!(algorithms.set_macs("hmac-sha2-512,umac-64@openssh.com"), Ok(()));
+        assert_eq!(algorithms.macs, [Mac::HmacSha2_512]);
+        assert_eq!(algorithms.ciphers.len(), Cipher::ALL.len());
+
+        let mut algorithms = Algorithms::default();
+        assert_eq!(algorithms.set_macs("umac-64@openssh.com"), Ok(()));
+        assert!(algorithms.ciphers.iter().all(|cipher| cipher.is_authenticated()));
+        assert_eq!(algorithms.ciphers.len(), 3);
+
+        let mut algorithms = Algorithms::default();
+        assert_eq!(algorithms.set_ciphers("aes128-ctr"), Ok(()));
+        assert_eq!(
+            algorithms.set_macs("umac-64@openssh.com"),
+            Err(Misuse::NoAlgorithmLeft)
+        );
     }
 
     #[test]

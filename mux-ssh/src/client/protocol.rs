@@ -17,7 +17,7 @@ impl Protocol for Client {
     type Error = Error;
 
     fn wants_input(&self) -> bool {
-        self.session.has_room() && !self.transport.waits_for_answer()
+        self.session.has_room() && !self.transport.waits_for_answer() && !self.transport.owes_much()
     }
 
     fn handle_input(&mut self, now: Instant, input: &mut BytesMut) -> Result<(), Error> {
@@ -140,7 +140,7 @@ impl Client {
             Incoming::Unimplemented(sequence) => self.session.unimplemented(sequence),
             Incoming::Packet(payload) => match self.session.handle(now, &payload)? {
                 Next::Nothing => {}
-                Next::LoggedIn => self.transport.forbid_ext_info(),
+                Next::LoggedIn => self.transport.login_done(),
                 Next::Reject => self.transport.reject_packet()?,
                 Next::OneSession => self.learn(true),
             },

@@ -29,7 +29,9 @@ impl HostConfig {
                 .map_err(|_| nothing_left("Ciphers", list))?;
         }
         if let Some(list) = &self.macs {
-            algorithms.set_macs(&list.value);
+            algorithms
+                .set_macs(&list.value)
+                .map_err(|_| nothing_left("MACs", list))?;
         }
         Ok(algorithms)
     }

@@ -27,13 +27,9 @@ pub enum KeyFileError {
 /// A kind of key file that cannot be used yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsupported {
-    /// PEM with `RSA PRIVATE KEY`.
-    Pkcs1,
-    /// PEM with `EC PRIVATE KEY`.
-    Sec1,
-    /// PEM with `PRIVATE KEY` or `ENCRYPTED PRIVATE KEY`.
-    Pkcs8,
-    /// PEM with `DSA PRIVATE KEY`.
+    /// PEM encrypted with what MD5 makes of a passphrase (`Proc-Type: 4,ENCRYPTED`).
+    LegacyEncryption,
+    /// DSA.
     Dsa,
     /// Of PuTTY.
     Putty,
@@ -48,6 +44,9 @@ pub enum Unsupported {
     /// More than one key in a file.
     SeveralKeys,
 }
+
+/// It writes OpenSSH's own format, whatever it has read.
+const CONVERT: &str = "`ssh-keygen -p -f FILE` converts it";
 
 impl fmt::Display for KeyFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,15 +64,12 @@ impl fmt::Display for KeyFileError {
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // `ssh-keygen -p` rewrites the old formats in OpenSSH's own.
         match self {
-            Self::Pkcs1 => f.write_str("PEM key file (PKCS#1; `ssh-keygen -p -f FILE` converts it)"),
-            Self::Sec1 => f.write_str("PEM key file (SEC1; `ssh-keygen -p -f FILE` converts it)"),
-            Self::Pkcs8 => f.write_str("PEM key file (PKCS#8; `ssh-keygen -p -f FILE` converts it)"),
+            Self::LegacyEncryption => write!(f, "old PEM encryption ({CONVERT})"),
             Self::Dsa => f.write_str("DSA key"),
             Self::Putty => f.write_str("PuTTY key file"),
-            Self::Cipher(name) => write!(f, "key file encrypted with {name:?}"),
-            Self::Kdf(name) => write!(f, "key file with key derivation {name:?}"),
+            Self::Cipher(name) => write!(f, "key file encrypted with {name:?} ({CONVERT})"),
+            Self::Kdf(name) => write!(f, "key file with key derivation {name:?} ({CONVERT})"),
             Self::KdfRounds(rounds) => write!(f, "key file with {rounds} rounds of key derivation"),
             Self::KeyType(name) => write!(f, "key type {name:?}"),
             Self::SeveralKeys => f.write_str("several keys in one file"),

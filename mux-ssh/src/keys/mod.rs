@@ -1,18 +1,26 @@
 //! Public and private keys. Decides which keys can be used; never where they come from.
 
 mod armour;
-mod container;
+mod curve;
+mod der;
 mod file_error;
+mod key_file;
+mod openssh;
+mod pbes2;
+mod pkcs;
 mod private;
 mod public;
 mod public_file;
 mod rsa_crt;
+mod signer;
 
 #[cfg(test)]
 mod tests;
 
-pub use container::{KeyFile, MAX_KDF_ROUNDS};
 pub use file_error::{KeyFileError, Unsupported};
+pub use key_file::KeyFile;
+pub use openssh::MAX_KDF_ROUNDS;
+pub use pbes2::MAX_PBKDF2_ITERATIONS;
 pub use private::{PrivateKey, SignError};
 pub use public::{KeyBlobError, MAX_RSA_BITS, MIN_RSA_BITS, PublicKey};
 pub use public_file::PublicKeyLine;

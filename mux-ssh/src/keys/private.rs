@@ -1,19 +1,20 @@
-//! Private keys, ready to sign. Decides how a signature is encoded; the mathematics is the library's. Nothing here
-//! prints a secret.
+//! Private keys, ready to sign. Decides which numbers of a file make one; how signatures are made is `signer.rs`'s.
+//! Nothing here prints a secret.
 
 use std::fmt;
 
-use aws_lc_rs::error::{KeyRejected, Unspecified};
-use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::error::KeyRejected;
 use aws_lc_rs::rsa::{KeyPairComponents, PublicKeyComponents};
-use aws_lc_rs::signature::{self, EcdsaKeyPair, Ed25519KeyPair, RsaKeyPair};
+use aws_lc_rs::signature::{EcdsaKeyPair, Ed25519KeyPair, RsaKeyPair};
 use bytes::{Bytes, BytesMut};
 use zeroize::Zeroizing;
 
-use super::container::KeyFile;
+use super::curve::Curve;
 use super::file_error::{KeyFileError, Unsupported};
+use super::key_file::KeyFile;
 use super::public::PublicKey;
 use super::rsa_crt;
+use super::signer::Signer;
 use crate::algorithms::{KeyType, SignatureAlgorithm};
 use crate::wire::{Reader, Writer};
 
@@ -22,12 +23,6 @@ pub struct PrivateKey {
     public: PublicKey,
     comment: String,
     signer: Signer,
-}
-
-enum Signer {
-    Ed25519(Ed25519KeyPair),
-    Ecdsa(EcdsaKeyPair),
-    Rsa(RsaKeyPair),
 }
 
 /// Why nothing was signed.
@@ -46,7 +41,7 @@ pub(super) enum Secret<'a> {
         seed: &'a [u8],
     },
     Ecdsa {
-        key_type: KeyType,
+        curve: &'static Curve,
         point: &'a [u8],
         scalar: &'a [u8],
     },
@@ -61,6 +56,21 @@ pub(super) enum Secret<'a> {
 }
 
 impl PrivateKey {
+    /// A new key, without a comment.
+    ///
+    /// # Errors
+    /// The library failed.
+    pub fn generate(key_type: KeyType) -> Result<Self, SignError> {
+        let made = Self::from_signer(Signer::generate(key_type)?, String::new());
+        made.map_err(|_| SignError::Crypto)
+    }
+
+    /// The Ed25519 key of a seed.
+    pub(crate) fn from_ed25519_seed(seed: &[u8; 32]) -> Result<Self, SignError> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| SignError::Crypto)?;
+        Self::from_signer(Signer::Ed25519(pair), String::new()).map_err(|_| SignError::Crypto)
+    }
+
     /// Reads a key file and opens it.
     ///
     /// # Errors
@@ -74,9 +84,18 @@ impl PrivateKey {
         if secret.public_blob() != public.blob() {
             return Err(KeyFileError::PublicMismatch);
         }
-        let signer = secret.signer().map_err(|_| KeyFileError::PublicMismatch)?;
+        let signer = secret.signer()?;
         Ok(Self {
             public,
+            comment,
+            signer,
+        })
+    }
+
+    /// `public` is what the signer states.
+    pub(super) fn from_signer(signer: Signer, comment: String) -> Result<Self, KeyFileError> {
+        Ok(Self {
+            public: signer.public().map_err(KeyFileError::Unusable)?,
             comment,
             signer,
         })
@@ -99,42 +118,7 @@ impl PrivateKey {
     /// # Errors
     /// The key does not sign with that algorithm, or the library failed.
     pub fn sign(&self, algorithm: SignatureAlgorithm, data: &[u8]) -> Result<Bytes, SignError> {
-        if algorithm.key_type() != self.public.key_type() {
-            return Err(SignError::WrongAlgorithm);
-        }
-        let mut blob = BytesMut::new();
-        let mut writer = Writer::new(&mut blob);
-        writer.string(algorithm.name());
-        match &self.signer {
-            Signer::Ed25519(pair) => {
-                writer.string(pair.try_sign(data)?);
-            }
-            Signer::Ecdsa(pair) => {
-                let fixed = pair.sign(&SystemRandom::new(), data)?;
-                let (r, s) = fixed.as_ref().split_at(fixed.as_ref().len() / 2);
-                // RFC 5656 §3.1.2.
-                writer.string_of(|numbers| {
-                    numbers.mpint(r).mpint(s);
-                });
-            }
-            Signer::Rsa(pair) => {
-                let mut value = vec![0; pair.public_modulus_len()];
-                pair.sign(rsa_padding(algorithm)?, &SystemRandom::new(), data, &mut value)?;
-                writer.string(value);
-            }
-        }
-        Ok(blob.freeze())
-    }
-}
-
-fn rsa_padding(algorithm: SignatureAlgorithm) -> Result<&'static signature::RsaSignatureEncoding, SignError> {
-    match algorithm {
-        SignatureAlgorithm::RsaSha2_256 => Ok(&signature::RSA_PKCS1_SHA256),
-        SignatureAlgorithm::RsaSha2_512 => Ok(&signature::RSA_PKCS1_SHA512),
-        SignatureAlgorithm::Ed25519
-        | SignatureAlgorithm::EcdsaNistp256
-        | SignatureAlgorithm::EcdsaNistp384
-        | SignatureAlgorithm::EcdsaNistp521 => Err(SignError::WrongAlgorithm),
+        self.signer.sign(algorithm, data)
     }
 }
 
@@ -158,9 +142,10 @@ impl<'a> Secret<'a> {
                 }
             }
             KeyType::EcdsaNistp256 | KeyType::EcdsaNistp384 | KeyType::EcdsaNistp521 => {
-                let _curve = reader.string()?;
+                let curve = Curve::of(key_type).ok_or(KeyFileError::Malformed)?;
+                let _name = reader.string()?;
                 Ok(Self::Ecdsa {
-                    key_type,
+                    curve,
                     point: reader.string()?,
                     scalar: reader.mpint()?,
                 })
@@ -181,11 +166,10 @@ impl<'a> Secret<'a> {
         let mut writer = Writer::new(&mut blob);
         match *self {
             Self::Ed25519 { public, .. } => writer.string(KeyType::Ed25519.name()).string(public),
-            Self::Ecdsa { key_type, point, .. } => {
-                let name = key_type.name();
-                let curve = name.strip_prefix("ecdsa-sha2-").unwrap_or(name);
-                writer.string(name).string(curve).string(point)
-            }
+            Self::Ecdsa { curve, point, .. } => writer
+                .string(curve.key_type.name())
+                .string(curve.name)
+                .string(point),
             Self::Rsa { n, e, .. } => writer.string(KeyType::Rsa.name()).mpint(e).mpint(n),
         };
         blob
@@ -197,20 +181,10 @@ impl<'a> Secret<'a> {
             Self::Ed25519 { public, seed } => {
                 Ed25519KeyPair::from_seed_and_public_key(seed, public).map(Signer::Ed25519)
             }
-            Self::Ecdsa {
-                key_type,
-                point,
-                scalar,
-            } => {
-                let (algorithm, length) = match key_type {
-                    KeyType::EcdsaNistp384 => (&signature::ECDSA_P384_SHA384_FIXED_SIGNING, 48),
-                    KeyType::EcdsaNistp521 => (&signature::ECDSA_P521_SHA512_FIXED_SIGNING, 66),
-                    KeyType::EcdsaNistp256 | KeyType::Ed25519 | KeyType::Rsa => {
-                        (&signature::ECDSA_P256_SHA256_FIXED_SIGNING, 32)
-                    }
-                };
-                let scalar = left_padded(scalar, length);
-                EcdsaKeyPair::from_private_key_and_public_key(algorithm, &scalar, point).map(Signer::Ecdsa)
+            Self::Ecdsa { curve, point, scalar } => {
+                let scalar = left_padded(scalar, curve.scalar);
+                let pair = EcdsaKeyPair::from_private_key_and_public_key(curve.signer, &scalar, point)?;
+                Ok(Signer::Ecdsa(curve, pair))
             }
             Self::Rsa {
                 n,
@@ -249,12 +223,6 @@ impl fmt::Debug for PrivateKey {
         f.debug_struct("PrivateKey")
             .field("public", &self.public)
             .finish_non_exhaustive()
-    }
-}
-
-impl From<Unspecified> for SignError {
-    fn from(_: Unspecified) -> Self {
-        Self::Crypto
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use aws_lc_rs::signature;
 use bytes::Bytes;
 
+use super::curve::Curve;
 use crate::algorithms::{KeyType, SignatureAlgorithm};
 use crate::wire::Reader;
 use crate::{Error, Violation};
@@ -135,36 +136,6 @@ enum Parts<'a> {
     Rsa { e: &'a [u8], n: &'a [u8] },
 }
 
-struct Curve {
-    key_type: KeyType,
-    name: &'static str,
-    /// Length of one coordinate and of the order.
-    scalar: usize,
-    verifier: &'static signature::EcdsaVerificationAlgorithm,
-}
-
-/// RFC 5656 §6.2.1 fixes the hash by the size of the curve.
-static CURVES: [Curve; 3] = [
-    Curve {
-        key_type: KeyType::EcdsaNistp256,
-        name: "nistp256",
-        scalar: 32,
-        verifier: &signature::ECDSA_P256_SHA256_FIXED,
-    },
-    Curve {
-        key_type: KeyType::EcdsaNistp384,
-        name: "nistp384",
-        scalar: 48,
-        verifier: &signature::ECDSA_P384_SHA384_FIXED,
-    },
-    Curve {
-        key_type: KeyType::EcdsaNistp521,
-        name: "nistp521",
-        scalar: 66,
-        verifier: &signature::ECDSA_P521_SHA512_FIXED,
-    },
-];
-
 impl<'a> Parts<'a> {
     fn read(blob: &'a [u8]) -> Result<Self, KeyBlobError> {
         let mut reader = Reader::new(blob);
@@ -190,10 +161,7 @@ impl<'a> Parts<'a> {
     }
 
     fn read_ecdsa(key_type: KeyType, reader: &mut Reader<'a>) -> Result<Self, KeyBlobError> {
-        let curve = CURVES
-            .iter()
-            .find(|curve| curve.key_type == key_type)
-            .ok_or(KeyBlobError::UnknownType)?;
+        let curve = Curve::of(key_type).ok_or(KeyBlobError::UnknownType)?;
         if reader.string()? != curve.name.as_bytes() {
             return Err(KeyBlobError::WrongCurve);
         }

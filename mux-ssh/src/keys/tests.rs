@@ -1,10 +1,17 @@
 //! Key files built by hand, sound and damaged. What `ssh-keygen` writes is tested in `tests/key_files.rs`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64ct::{Base64, Encoding};
 use bytes::BytesMut;
+
+mod pkcs;
 
 use super::*;
 use crate::algorithms::SignatureAlgorithm;
@@ -241,23 +248,36 @@ fn every_flipped_bit_is_noticed_or_harmless() {
 }
 
 #[test]
-fn other_formats_are_named() {
-    for (first, expected) in [
-        ("-----BEGIN RSA PRIVATE KEY-----", Unsupported::Pkcs1),
-        ("-----BEGIN EC PRIVATE KEY-----", Unsupported::Sec1),
-        ("-----BEGIN PRIVATE KEY-----", Unsupported::Pkcs8),
-        ("-----BEGIN ENCRYPTED PRIVATE KEY-----", Unsupported::Pkcs8),
-        ("-----BEGIN DSA PRIVATE KEY-----", Unsupported::Dsa),
-        ("PuTTY-User-Key-File-3: ssh-ed25519", Unsupported::Putty),
+fn what_cannot_be_read_is_named_with_what_to_do() {
+    for (text, expected, words) in [
+        (
+            "-----BEGIN DSA PRIVATE KEY-----",
+            Unsupported::Dsa,
+            "DSA key: not supported yet",
+        ),
+        (
+            "PuTTY-User-Key-File-3: ssh-ed25519",
+            Unsupported::Putty,
+            "PuTTY key file: not supported yet",
+        ),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\r\nProc-Type: 4,ENCRYPTED\r\nDEK-Info: AES-128-CBC,00\r\n\r\n\
+             AAAA\r\n-----END RSA PRIVATE KEY-----",
+            Unsupported::LegacyEncryption,
+            "old PEM encryption (`ssh-keygen -p -f FILE` converts it): not supported yet",
+        ),
     ] {
-        let error = KeyFile::parse(format!("{first}\r\nAAAA\n").as_bytes()).unwrap_err();
-        assert_eq!(error, KeyFileError::Unsupported(expected), "{first}");
-        assert!(error.to_string().ends_with(": not supported yet"), "{error}");
+        let error = KeyFile::parse(format!("{text}\r\nAAAA\n").as_bytes()).unwrap_err();
+        assert_eq!(error, KeyFileError::Unsupported(expected), "{text}");
+        assert_eq!(error.to_string(), words);
     }
     for nonsense in [
         "",
         "ssh-ed25519 AAAA",
         "-----BEGIN OPENSSH PRIVATE KEY-----",
+        "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----",
+        "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
         "\u{0}",
     ] {
         assert_eq!(

@@ -72,7 +72,7 @@ impl Server {
                 self.send(|out| {
                     out.byte(message::USERAUTH_SUCCESS);
                 });
-                self.transport.forbid_ext_info();
+                self.transport.login_done();
                 self.events.push_back(Event::Authenticated { user });
             }
             Answer::PkOk { algorithm, key } => self.send(|out| auth::write_pk_ok(out, &algorithm, &key)),

@@ -1,22 +1,18 @@
-//! The key exchange, from our KEXINIT to the peer's NEWKEYS, for both roles. It decides what is sent when and which
-//! proof is good enough; whether the proven key is trusted is the owner's answer.
+//! The key exchange, from our KEXINIT to the peer's NEWKEYS, for both roles. It decides what comes when and what becomes
+//! of guesses; which proof is good enough is `proof.rs`'s, whether the proven key is trusted the owner's answer.
 
 use std::mem;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::cipher::{CLIENT_TO_SERVER, Opener, SERVER_TO_CLIENT, Sealer};
-use super::derive::{Secrets, SharedSecret, Transcript};
 use super::guess::{self, GuessRule, Verdict};
-use super::host_key::HostKey;
 use super::kexinit::{self, KexInit, Negotiated, Side};
-use super::method::{self, Offer};
-use super::phase::{ClientHalf, Exchange, Keys, Phase};
-use super::{Incoming, Role, ServerMemory, Session, Transport, ext_info};
-use crate::keys::PublicKey;
+use super::method::Offer;
+use super::phase::{ClientHalf, Exchange, Phase};
+use super::{Incoming, Role, ServerMemory, Transport};
+use crate::algorithms::Kex;
 use crate::message::{KEX_ECDH_INIT, KEX_ECDH_REPLY, KEXINIT, NEWKEYS};
-use crate::wire::Reader;
 use crate::{Error, Violation};
 
 /// A peer that does not finish a new key exchange in this time leaves us mute for good. The first one is under the
@@ -228,177 +224,11 @@ impl Transport {
         Ok(Phase::Offered(self.offer_half(negotiated.kex)?))
     }
 
-    fn offer_half(&mut self, kex: crate::algorithms::Kex) -> Result<ClientHalf, Error> {
+    fn offer_half(&mut self, kex: Kex) -> Result<ClientHalf, Error> {
         let (offer, public) = Offer::new(kex)?;
         self.control.push(|packet| {
             packet.byte(KEX_ECDH_INIT).string(&public);
         });
         Ok(ClientHalf { offer, public })
-    }
-
-    /// Client: the server's half, its host key and its proof.
-    fn handle_reply(&mut self, half: ClientHalf, payload: &[u8]) -> Result<Option<Incoming>, Error> {
-        let mut reader = Reader::new(payload);
-        reader.byte()?;
-        let host_key_blob = reader.string()?;
-        let server_public = reader.string()?;
-        let signature = reader.string()?;
-        reader.finish()?;
-        let (their_kexinit, negotiated) = self.their_kexinit()?;
-        let host_key = PublicKey::parse(host_key_blob)?;
-        if host_key.key_type() != negotiated.host_key.key_type() {
-            return Err(Violation::HostKeyType.into());
-        }
-        if self
-            .session
-            .as_ref()
-            .is_some_and(|session| session.host_key != host_key)
-        {
-            return Err(Violation::HostKeyChanged.into());
-        }
-        let secret = half.offer.finish(server_public)?;
-        let exchange_hash = self
-            .transcript(&their_kexinit, host_key_blob, &half.public, server_public)?
-            .hash(method::hash(negotiated.kex), &secret);
-        host_key.verify(negotiated.host_key, &exchange_hash, signature)?;
-        let keys = self.derive(negotiated, &secret, &exchange_hash)?;
-        if self.session.is_some() {
-            self.agree(keys);
-            return Ok(None);
-        }
-        self.session = Some(Box::new(Session {
-            id: exchange_hash,
-            host_key: host_key.clone(),
-            host_signature: Bytes::copy_from_slice(signature),
-        }));
-        if let Some(exchange) = &mut self.exchange {
-            exchange.phase = Phase::Asked(keys);
-        }
-        Ok(Some(Incoming::HostKey(host_key)))
-    }
-
-    /// Server: the client's half; our half, proof and NEWKEYS go out at once.
-    fn handle_init(&mut self, payload: &[u8]) -> Result<Option<Incoming>, Error> {
-        let mut reader = Reader::new(payload);
-        reader.byte()?;
-        let client_public = reader.string()?;
-        reader.finish()?;
-        let (their_kexinit, negotiated) = self.their_kexinit()?;
-        let (server_public, secret) = method::respond(negotiated.kex, client_public)?;
-        let host_key = self.host_key_for(negotiated)?.public().clone();
-        let exchange_hash = self
-            .transcript(&their_kexinit, host_key.blob(), client_public, &server_public)?
-            .hash(method::hash(negotiated.kex), &secret);
-        let signature = self
-            .host_key_for(negotiated)?
-            .sign(negotiated.host_key, &exchange_hash)?;
-        let keys = self.derive(negotiated, &secret, &exchange_hash)?;
-        self.control.push(|packet| {
-            packet
-                .byte(KEX_ECDH_REPLY)
-                .string(host_key.blob())
-                .string(&server_public)
-                .string(&signature);
-        });
-        self.session.get_or_insert_with(|| {
-            Box::new(Session {
-                id: exchange_hash,
-                host_key,
-                host_signature: signature.freeze(),
-            })
-        });
-        self.agree(keys);
-        Ok(None)
-    }
-
-    /// Queues NEWKEYS; what is queued behind it goes under the new keys.
-    fn agree(&mut self, keys: Keys) {
-        self.control.push(|packet| {
-            packet.byte(NEWKEYS);
-        });
-        self.next_sealer = Some(keys.sealer);
-        if !self.peer.keyed && self.peer.takes_ext_info {
-            match self.side() {
-                Side::Client => self.control.push(ext_info::write_client),
-                Side::Server => self.control.push(ext_info::write_server),
-            }
-        }
-        if let Some(exchange) = &mut self.exchange {
-            exchange.phase = Phase::Agreed(keys.opener);
-        }
-    }
-
-    fn their_kexinit(&self) -> Result<(Bytes, Negotiated), Error> {
-        let theirs = self
-            .exchange
-            .as_ref()
-            .and_then(|exchange| exchange.their_kexinit.clone());
-        Ok(theirs.ok_or(Violation::UnexpectedMessage(KEXINIT))?)
-    }
-
-    fn transcript<'a>(
-        &'a self,
-        their_kexinit: &'a [u8],
-        host_key: &'a [u8],
-        client_public: &'a [u8],
-        server_public: &'a [u8],
-    ) -> Result<Transcript<'a>, Error> {
-        let ours = self.our_ident.as_bytes();
-        let theirs = self
-            .peer
-            .ident
-            .as_ref()
-            .ok_or(Violation::IdentMalformed)?
-            .as_bytes();
-        let our_kexinit = &self
-            .exchange
-            .as_ref()
-            .ok_or(Violation::UnexpectedMessage(KEXINIT))?
-            .our_kexinit;
-        let [client_ident, server_ident, client_kexinit, server_kexinit] = match self.side() {
-            Side::Client => [ours, theirs, our_kexinit, their_kexinit],
-            Side::Server => [theirs, ours, their_kexinit, our_kexinit],
-        };
-        Ok(Transcript {
-            client_ident,
-            server_ident,
-            client_kexinit,
-            server_kexinit,
-            host_key,
-            client_public,
-            server_public,
-        })
-    }
-
-    fn host_key_for(&self, negotiated: Negotiated) -> Result<&HostKey, Error> {
-        let Role::Server { host_keys, .. } = &self.role else {
-            return Err(Error::Crypto);
-        };
-        let key_type = negotiated.host_key.key_type();
-        host_keys
-            .iter()
-            .find(|key| key.public().key_type() == key_type)
-            .ok_or(Error::Crypto)
-    }
-
-    fn derive(&self, negotiated: Negotiated, secret: &SharedSecret, hash: &[u8]) -> Result<Keys, Error> {
-        let secrets = Secrets {
-            hash: method::hash(negotiated.kex),
-            secret,
-            exchange_hash: hash,
-            session_id: self.session_id().map_or(hash, |id| id),
-        };
-        let to_server = negotiated.client_to_server;
-        let to_client = negotiated.server_to_client;
-        Ok(match self.side() {
-            Side::Client => Keys {
-                sealer: Sealer::new(to_server, &secrets, CLIENT_TO_SERVER)?,
-                opener: Opener::new(to_client, &secrets, SERVER_TO_CLIENT)?,
-            },
-            Side::Server => Keys {
-                sealer: Sealer::new(to_client, &secrets, SERVER_TO_CLIENT)?,
-                opener: Opener::new(to_server, &secrets, CLIENT_TO_SERVER)?,
-            },
-        })
     }
 }

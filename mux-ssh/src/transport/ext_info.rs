@@ -43,7 +43,7 @@ impl ExtInfo {
     }
 }
 
-/// A client's EXT_INFO: it understands a second EXT_INFO while it logs in (OpenSSH PROTOCOL §1.8).
+/// A client's EXT_INFO: it understands a second EXT_INFO while it logs in (OpenSSH PROTOCOL §1.10).
 pub(super) fn write_client(writer: &mut Writer<'_>) {
     writer
         .byte(EXT_INFO)
@@ -52,12 +52,14 @@ pub(super) fn write_client(writer: &mut Writer<'_>) {
         .string("0");
 }
 
-/// A server's EXT_INFO.
+/// A server's EXT_INFO: what a user may sign with, and that it answers PING (OpenSSH PROTOCOL §1.8).
 pub(super) fn write_server(writer: &mut Writer<'_>) {
     let names = SignatureAlgorithm::ALL.iter().map(|algorithm| algorithm.name());
     writer
         .byte(EXT_INFO)
-        .uint32(1)
+        .uint32(2)
         .string("server-sig-algs")
-        .name_list(names);
+        .name_list(names)
+        .string("ping@openssh.com")
+        .string("0");
 }

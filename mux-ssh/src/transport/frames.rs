@@ -60,7 +60,6 @@ impl Frames {
     }
 
     /// Bytes that wait.
-    #[cfg(any(test, feature = "server"))]
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }

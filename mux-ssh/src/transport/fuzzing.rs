@@ -7,14 +7,14 @@ use aws_lc_rs::digest;
 use bytes::{Bytes, BytesMut};
 use mux_proto::SendQueue;
 
-use super::cipher::{Opener, SERVER_TO_CLIENT};
+use super::cipher::{Opener, Protection, SERVER_TO_CLIENT};
 use super::derive::{Secrets, SharedSecret};
 use super::ext_info::ExtInfo;
 use super::ident::IdentReader;
 use super::kexinit::{KexInit, Side};
 use super::packet::{Inbound, Outbound};
 use super::{Transport, TransportConfig, kexinit};
-use crate::algorithms::{Algorithms, Cipher, Kex, SignatureAlgorithm};
+use crate::algorithms::{Algorithms, Kex, SignatureAlgorithm};
 use crate::keys::PublicKey;
 use crate::message::KEX_ECDH_REPLY;
 use crate::wire::{Reader, Writer};
@@ -35,7 +35,7 @@ pub fn kexinit(data: &[u8]) {
     }
 }
 
-/// Packets: the first byte picks the cipher.
+/// Packets: the first byte picks cipher and MAC; beyond the last, there are no keys yet.
 pub fn packet(data: &[u8]) {
     let Some((&choice, data)) = data.split_first() else {
         return;
@@ -48,8 +48,8 @@ pub fn packet(data: &[u8]) {
         exchange_hash: &[0; 32],
         session_id: &[0; 32],
     };
-    if let Some(&cipher) = Cipher::ALL.get(usize::from(choice)) {
-        let Ok(opener) = Opener::new(cipher, &secrets, SERVER_TO_CLIENT) else {
+    if let Some(&protection) = Protection::all().get(usize::from(choice)) {
+        let Ok(opener) = Opener::new(protection, &secrets, SERVER_TO_CLIENT) else {
             return;
         };
         inbound.rekey(opener, true);

@@ -1,43 +1,30 @@
-//! The private keys of a host, for the server role. It decides which algorithms a key can sign with; it reads no files.
+//! The private keys of a host, for the server role. It decides how they are made; it reads no files.
 
-use std::fmt;
-
-use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{self, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _, RsaKeyPair};
-use bytes::BytesMut;
+use bytes::Bytes;
 
 use crate::Error;
 use crate::algorithms::{KeyType, SignatureAlgorithm};
-use crate::keys::PublicKey;
-use crate::wire::Writer;
+use crate::keys::{PrivateKey, PublicKey, SignError};
 
-/// A private key of a host.
-pub struct HostKey {
-    signer: Signer,
-    public: PublicKey,
-}
-
-enum Signer {
-    Ed25519(Ed25519KeyPair),
-    Ecdsa(EcdsaKeyPair),
-    Rsa(RsaKeyPair),
-}
+/// A private key of a host. Made from any [`PrivateKey`].
+#[derive(Debug)]
+pub struct HostKey(PrivateKey);
 
 impl HostKey {
+    /// A new key.
+    ///
+    /// # Errors
+    /// [`Error::Crypto`]
+    pub fn generate(key_type: KeyType) -> Result<Self, Error> {
+        Ok(Self(PrivateKey::generate(key_type)?))
+    }
+
     /// A new Ed25519 key.
     ///
     /// # Errors
     /// [`Error::Crypto`]
     pub fn generate_ed25519() -> Result<Self, Error> {
-        Self::ed25519(Ed25519KeyPair::generate()?)
-    }
-
-    /// The Ed25519 key of a 32-byte seed.
-    ///
-    /// # Errors
-    /// [`Error::Crypto`]
-    pub fn from_ed25519_seed(seed: &[u8; 32]) -> Result<Self, Error> {
-        Self::ed25519(Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| Error::Crypto)?)
+        Self::generate(KeyType::Ed25519)
     }
 
     /// A new ECDSA key on P-256.
@@ -45,81 +32,37 @@ impl HostKey {
     /// # Errors
     /// [`Error::Crypto`]
     pub fn generate_ecdsa_nistp256() -> Result<Self, Error> {
-        let pair = EcdsaKeyPair::generate(&signature::ECDSA_P256_SHA256_FIXED_SIGNING)?;
-        let name = KeyType::EcdsaNistp256.name();
-        let public = public(|blob| {
-            blob.string(name).string("nistp256").string(pair.public_key());
-        })?;
-        Ok(Self {
-            signer: Signer::Ecdsa(pair),
-            public,
-        })
+        Self::generate(KeyType::EcdsaNistp256)
     }
 
-    /// An RSA key from its PKCS #8 form and its public half, which must belong together.
+    /// The Ed25519 key of a 32-byte seed.
     ///
     /// # Errors
-    /// They do not, or the key can't be read.
-    pub fn from_rsa_pkcs8(der: &[u8], public: PublicKey) -> Result<Self, Error> {
-        let signer = Signer::Rsa(RsaKeyPair::from_pkcs8(der).map_err(|_| Error::Crypto)?);
-        let key = Self { signer, public };
-        let signature = key.sign(SignatureAlgorithm::RsaSha2_256, b"")?;
-        key.public
-            .verify(SignatureAlgorithm::RsaSha2_256, b"", &signature)?;
-        Ok(key)
+    /// [`Error::Crypto`]
+    pub fn from_ed25519_seed(seed: &[u8; 32]) -> Result<Self, Error> {
+        Ok(Self(PrivateKey::from_ed25519_seed(seed)?))
     }
 
     /// The public half.
     #[must_use]
     pub fn public(&self) -> &PublicKey {
-        &self.public
+        self.0.public()
     }
 
     /// A signature blob over `data`.
-    pub(super) fn sign(&self, algorithm: SignatureAlgorithm, data: &[u8]) -> Result<BytesMut, Error> {
-        let mut value = BytesMut::new();
-        match &self.signer {
-            Signer::Ed25519(pair) => value.extend_from_slice(pair.try_sign(data)?.as_ref()),
-            Signer::Ecdsa(pair) => {
-                let fixed = pair.sign(&SystemRandom::new(), data)?;
-                let (r, s) = fixed.as_ref().split_at(fixed.as_ref().len() / 2);
-                Writer::new(&mut value).mpint(r).mpint(s);
-            }
-            Signer::Rsa(pair) => {
-                let encoding = if algorithm == SignatureAlgorithm::RsaSha2_512 {
-                    &signature::RSA_PKCS1_SHA512
-                } else {
-                    &signature::RSA_PKCS1_SHA256
-                };
-                value.resize(pair.public_modulus_len(), 0);
-                pair.sign(encoding, &SystemRandom::new(), data, &mut value)?;
-            }
-        }
-        let mut blob = BytesMut::new();
-        Writer::new(&mut blob).string(algorithm.name()).string(&value);
-        Ok(blob)
-    }
-
-    fn ed25519(pair: Ed25519KeyPair) -> Result<Self, Error> {
-        let name = KeyType::Ed25519.name();
-        let public = public(|blob| {
-            blob.string(name).string(pair.public_key());
-        })?;
-        Ok(Self {
-            signer: Signer::Ed25519(pair),
-            public,
-        })
+    pub(super) fn sign(&self, algorithm: SignatureAlgorithm, data: &[u8]) -> Result<Bytes, Error> {
+        Ok(self.0.sign(algorithm, data)?)
     }
 }
 
-fn public(write: impl FnOnce(&mut Writer<'_>)) -> Result<PublicKey, Error> {
-    let mut blob = BytesMut::new();
-    write(&mut Writer::new(&mut blob));
-    Ok(PublicKey::parse(&blob)?)
+impl From<PrivateKey> for HostKey {
+    fn from(key: PrivateKey) -> Self {
+        Self(key)
+    }
 }
 
-impl fmt::Debug for HostKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HostKey({:?})", self.public)
+impl From<SignError> for Error {
+    fn from(_: SignError) -> Self {
+        Self::Crypto
     }
 }

@@ -3,7 +3,8 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::algorithms::{Algorithms, Cipher, HostKeyAlgorithm, Kex};
+use super::cipher::Protection;
+use crate::algorithms::{Algorithms, Cipher, HostKeyAlgorithm, Kex, Mac};
 use crate::message::KEXINIT;
 use crate::wire::{NameList, Reader, Writer};
 use crate::{Error, Incompatible, Violation};
@@ -14,7 +15,7 @@ pub const MAX_NAMES: usize = 256;
 const MAX_SHOWN: usize = 512;
 const COOKIE: usize = 16;
 
-/// RFC 8308 §2.1 and OpenSSH PROTOCOL §1.10: names in the kex list that are no key exchange.
+/// RFC 8308 §2.1 and OpenSSH PROTOCOL §1.9: names in the kex list that are no key exchange.
 const EXT_INFO_C: &str = "ext-info-c";
 const EXT_INFO_S: &str = "ext-info-s";
 const STRICT_C: &str = "kex-strict-c-v00@openssh.com";
@@ -85,8 +86,8 @@ pub(super) fn build(
 pub(super) struct KexInit<'a> {
     pub(super) kex: NameList<'a>,
     pub(super) host_keys: NameList<'a>,
-    ciphers_client_to_server: NameList<'a>,
-    ciphers_server_to_client: NameList<'a>,
+    client_to_server: Offered<'a>,
+    server_to_client: Offered<'a>,
     compression: [NameList<'a>; 2],
     pub(super) packet_follows: bool,
 }
@@ -106,8 +107,8 @@ impl<'a> KexInit<'a> {
             }
         };
         let [kex, host_keys] = [list()?, list()?];
-        let [ciphers_client_to_server, ciphers_server_to_client] = [list()?, list()?];
-        let _macs = [list()?, list()?];
+        let ciphers = [list()?, list()?];
+        let macs = [list()?, list()?];
         let compression = [list()?, list()?];
         let _languages = [list()?, list()?];
         let packet_follows = reader.boolean()?;
@@ -117,8 +118,14 @@ impl<'a> KexInit<'a> {
         Ok(Self {
             kex,
             host_keys,
-            ciphers_client_to_server,
-            ciphers_server_to_client,
+            client_to_server: Offered {
+                ciphers: ciphers[0],
+                macs: macs[0],
+            },
+            server_to_client: Offered {
+                ciphers: ciphers[1],
+                macs: macs[1],
+            },
             compression,
             packet_follows,
         })
@@ -148,10 +155,6 @@ impl<'a> KexInit<'a> {
         if let Some(list) = compressed {
             return Err(Incompatible::Compression(shown(list)).into());
         }
-        let cipher = |theirs: NameList<'_>| {
-            let cipher = choose(our_side, &ours.ciphers, theirs, Cipher::from_name);
-            cipher.ok_or_else(|| Incompatible::Cipher(shown(theirs)))
-        };
         Ok(Negotiated {
             kex: choose(our_side, &ours.kex, self.kex, Kex::from_name)
                 .ok_or_else(|| Incompatible::Kex(shown(self.kex)))?,
@@ -162,9 +165,32 @@ impl<'a> KexInit<'a> {
                 HostKeyAlgorithm::from_name,
             )
             .ok_or_else(|| Incompatible::HostKey(shown(self.host_keys)))?,
-            client_to_server: cipher(self.ciphers_client_to_server)?,
-            server_to_client: cipher(self.ciphers_server_to_client)?,
+            client_to_server: self.client_to_server.negotiate(our_side, ours)?,
+            server_to_client: self.server_to_client.negotiate(our_side, ours)?,
         })
+    }
+}
+
+/// What a peer has for one direction.
+#[derive(Debug)]
+struct Offered<'a> {
+    ciphers: NameList<'a>,
+    macs: NameList<'a>,
+}
+
+impl Offered<'_> {
+    /// A MAC is looked for only if the cipher needs one: the lists of peers that have other MACs than we do don't
+    /// matter otherwise.
+    fn negotiate(&self, our_side: Side, ours: &Algorithms) -> Result<Protection, Incompatible> {
+        let cipher = choose(our_side, &ours.ciphers, self.ciphers, Cipher::from_name)
+            .ok_or_else(|| Incompatible::Cipher(shown(self.ciphers)))?;
+        let mac = if cipher.is_authenticated() {
+            None
+        } else {
+            let mac = choose(our_side, &ours.macs, self.macs, Mac::from_name);
+            Some(mac.ok_or_else(|| Incompatible::Mac(shown(self.macs)))?)
+        };
+        Ok(Protection { cipher, mac })
     }
 }
 
@@ -173,8 +199,8 @@ impl<'a> KexInit<'a> {
 pub(super) struct Negotiated {
     pub(super) kex: Kex,
     pub(super) host_key: HostKeyAlgorithm,
-    pub(super) client_to_server: Cipher,
-    pub(super) server_to_client: Cipher,
+    pub(super) client_to_server: Protection,
+    pub(super) server_to_client: Protection,
 }
 
 /// The first of the client's names that the server has too.

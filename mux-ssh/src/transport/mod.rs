@@ -10,9 +10,11 @@
 
 mod cipher;
 mod config;
+mod ctr;
 mod derive;
 mod exchange;
 mod ext_info;
+mod failure;
 mod frames;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -23,6 +25,7 @@ mod kexinit;
 mod method;
 mod packet;
 mod phase;
+mod proof;
 mod random;
 mod receive;
 mod send;
@@ -50,11 +53,10 @@ use self::kexinit::Side;
 use self::packet::{Inbound, Outbound};
 pub use self::packet::{MAX_PACKET, MAX_PLAIN_PACKET};
 use self::phase::Exchange;
-pub use self::receive::{MAX_DESCRIPTION, MAX_IGNORED_BEFORE_KEYS, MAX_UNKNOWN_MESSAGES};
+pub use self::receive::{MAX_DESCRIPTION, MAX_IGNORED_BEFORE_KEYS, MAX_OWED, MAX_PING, MAX_UNKNOWN_MESSAGES};
+use crate::Error;
 use crate::algorithms::Algorithms;
 use crate::keys::PublicKey;
-use crate::message;
-use crate::{Error, Violation};
 
 /// One step of the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,7 +165,8 @@ struct Peer {
     ignored: u32,
     unknown: u32,
     ext_infos: u8,
-    ext_info_forbidden: bool,
+    /// The login is complete, whichever side logged in.
+    logged_in: bool,
 }
 
 /// What the first key exchange fixed.
@@ -239,7 +242,7 @@ impl Transport {
             ignored: 0,
             unknown: 0,
             ext_infos: 0,
-            ext_info_forbidden: false,
+            logged_in: false,
         };
         Self {
             role,
@@ -295,9 +298,9 @@ impl Transport {
         }
     }
 
-    /// EXT_INFO from now on is a violation: the login is complete.
-    pub(crate) fn forbid_ext_info(&mut self) {
-        self.peer.ext_info_forbidden = true;
+    /// The login is complete: EXT_INFO from now on is a violation, PING is answered.
+    pub(crate) fn login_done(&mut self) {
+        self.peer.logged_in = true;
     }
 
     /// Starts a key exchange, unless one is under way or the first has not happened.
@@ -372,39 +375,5 @@ impl Transport {
             .iter()
             .any(|usage| usage.bytes >= self.rekey.bytes || usage.packets >= self.rekey.packets)
             && self.peer.keyed
-    }
-
-    /// Remembers the first error and says goodbye for it.
-    fn fail(&mut self, error: Error) -> Error {
-        if let Some(first) = &self.error {
-            return first.clone();
-        }
-        let error = self.blame_guess(error);
-        self.services.clear();
-        self.exchange = None;
-        if let Some((code, text)) = goodbye(&error) {
-            self.disconnect(code, &text);
-        }
-        self.error = Some(error.clone());
-        error
-    }
-}
-
-/// What the peer is told. `None`: it is gone or has said goodbye itself.
-fn goodbye(error: &Error) -> Option<(u32, String)> {
-    use message::disconnect::{
-        BY_APPLICATION, HOST_KEY_NOT_VERIFIABLE, KEY_EXCHANGE_FAILED, MAC_ERROR, PROTOCOL_ERROR,
-    };
-    match error {
-        Error::Violation(Violation::Tag) => Some((MAC_ERROR, String::new())),
-        Error::Violation(violation) => Some((PROTOCOL_ERROR, violation.to_string())),
-        Error::Incompatible(_) | Error::RekeyTimeout | Error::Crypto => {
-            Some((KEY_EXCHANGE_FAILED, String::new()))
-        }
-        Error::HostKeyRejected => Some((HOST_KEY_NOT_VERIFIABLE, String::new())),
-        Error::Misuse(_) | Error::GuessRejected => Some((BY_APPLICATION, String::new())),
-        Error::Disconnected { .. } | Error::UnexpectedEof => None,
-        // Errors of the login and of the connection: whoever found them says goodbye.
-        Error::AuthFailed { .. } | Error::EarlyAuthRefused { .. } | Error::Silent => None,
     }
 }

@@ -99,10 +99,7 @@ impl Outbound {
 
     /// Encrypts the packet that starts at `start`, and appends its tag.
     pub(super) fn encrypt(&mut self, out: &mut BytesMut, start: usize) {
-        let packet = out.get_mut(start..).expect("the packet was just written");
-        if let Some(tag) = self.sealer.seal(self.sequence, packet) {
-            out.extend_from_slice(&tag);
-        }
+        self.sealer.seal(self.sequence, out, start);
         self.count(out.len() - start);
     }
 
@@ -157,7 +154,7 @@ impl Inbound {
                 let Some(first) = input.first_chunk() else {
                     return Ok(None);
                 };
-                let length = self.checked_length(self.opener.packet_length(self.sequence, *first))?;
+                let length = self.checked_length(self.opener.packet_length(self.sequence, *first)?)?;
                 *self.length.insert(length)
             }
         };
@@ -183,9 +180,10 @@ impl Inbound {
 
     fn checked_length(&self, length: u32) -> Result<usize, Violation> {
         let alignment = self.opener.alignment();
-        let max = match self.opener {
-            Opener::Plain => MAX_PLAIN_PACKET,
-            Opener::Gcm(_) | Opener::ChaCha(_) => MAX_PACKET,
+        let max = if self.opener.is_plain() {
+            MAX_PLAIN_PACKET
+        } else {
+            MAX_PACKET
         };
         // The smallest packet: padding length, one byte of payload, four of padding.
         let min = 1 + 1 + MIN_PADDING;

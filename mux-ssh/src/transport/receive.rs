@@ -8,7 +8,8 @@ use bytes::{Bytes, BytesMut};
 use super::ext_info::{self, ExtInfo};
 use super::{Incoming, Sending, Transport};
 use crate::message::{
-    DEBUG, DISCONNECT, EXT_INFO, IGNORE, KEXINIT, NEWKEYS, SERVICE_ACCEPT, SERVICE_REQUEST, UNIMPLEMENTED,
+    DEBUG, DISCONNECT, EXT_INFO, IGNORE, KEXINIT, NEWKEYS, PING, PONG, SERVICE_ACCEPT, SERVICE_REQUEST,
+    UNIMPLEMENTED,
 };
 use crate::wire::Reader;
 use crate::{Error, Violation};
@@ -20,6 +21,12 @@ pub const MAX_DESCRIPTION: usize = 1024;
 pub const MAX_IGNORED_BEFORE_KEYS: u32 = 64;
 /// Under one key. Each unknown message costs us an answer; a peer that is newer than we are has a handful.
 pub const MAX_UNKNOWN_MESSAGES: u32 = 1024;
+
+/// Data of a PING that is sent back; what everyone must be able to receive (RFC 4253 §6.1). Honest pings have a few
+/// bytes.
+pub const MAX_PING: usize = 32 * 1024;
+/// No more is read while more than this waits to be sent in answer: a peer that asks and does not read holds up itself.
+pub const MAX_OWED: usize = 256 * 1024;
 
 impl Transport {
     /// Reads from the front of `input` until one thing happened. `None`: more bytes are needed, or an answer
@@ -61,7 +68,7 @@ impl Transport {
         if self.peer.ident_reader.is_some() {
             return self.read_ident(input);
         }
-        while !self.waits_for_answer() {
+        while !self.waits_for_answer() && !self.owes_much() {
             let Some(payload) = self.inbound.open(input)? else {
                 break;
             };
@@ -95,6 +102,9 @@ impl Transport {
             30..=49 => self.handle_kex_message(number, &payload),
             _ if self.is_peer_in_exchange() => Err(Violation::UnexpectedMessage(number).into()),
             EXT_INFO => self.handle_ext_info(&payload),
+            PING => self.handle_ping(&payload).map(|()| None),
+            // We have sent no PING; OpenSSH passes over it too.
+            PONG => Ok(None),
             SERVICE_REQUEST | SERVICE_ACCEPT | 50..=127 => Ok(Some(Incoming::Packet(payload))),
             _ => self.reject_packet().map(|()| None),
         }
@@ -128,9 +138,27 @@ impl Transport {
         Ok(Some(Incoming::Unimplemented(reader.uint32()?)))
     }
 
+    /// As OpenSSH, a PING is answered after the login only, and not while our own key exchange is under way: answers
+    /// that wait for its end could hold up its reading.
+    fn handle_ping(&mut self, payload: &[u8]) -> Result<(), Error> {
+        let mut reader = Reader::new(payload);
+        reader.byte()?;
+        let data = reader.string()?;
+        reader.finish()?;
+        if data.len() > MAX_PING {
+            return self.reject_packet();
+        }
+        if self.peer.logged_in && self.sending == Sending::Open && self.exchange.is_none() {
+            self.send(|packet| {
+                packet.byte(PONG).string(data);
+            });
+        }
+        Ok(())
+    }
+
     fn handle_ext_info(&mut self, payload: &[u8]) -> Result<Option<Incoming>, Error> {
         self.peer.ext_infos += 1;
-        if self.peer.ext_info_forbidden || self.peer.ext_infos > ext_info::MAX_EXT_INFOS {
+        if self.peer.logged_in || self.peer.ext_infos > ext_info::MAX_EXT_INFOS {
             return Err(Violation::ExtInfoUnexpected.into());
         }
         Ok(Some(Incoming::ExtInfo(ExtInfo::parse(payload)?)))

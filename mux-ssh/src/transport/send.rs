@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use mux_proto::SendQueue;
 
-use super::{Sending, Transport};
+use super::{MAX_OWED, Sending, Transport};
 use crate::message::{self, KEXINIT, NEWKEYS};
 use crate::wire::Writer;
 
@@ -70,6 +70,13 @@ impl Transport {
             && self.goodbye.is_none()
             && self.error.is_none()
             && !self.is_used_up()
+    }
+
+    /// Whether so much waits that reading has to stop. Never during a key exchange, whose end must be read before
+    /// anything leaves.
+    pub(crate) fn owes_much(&self) -> bool {
+        let held_back = self.exchange.is_some() || self.sending != Sending::Open;
+        !held_back && self.services.len() > MAX_OWED
     }
 
     /// Bytes of packets that are queued and not yet encrypted. A client writes its packets when there is room instead.

@@ -95,12 +95,16 @@ fn red_hat_and_fedora_work_and_their_crypto_policy_is_honoured() {
     let ciphers = [
         "aes256-gcm@openssh.com",
         "chacha20-poly1305@openssh.com",
+        "aes256-ctr",
         "aes128-gcm@openssh.com",
+        "aes128-ctr",
     ];
     let kex = [
         "curve25519-sha256",
         "curve25519-sha256@libssh.org",
         "ecdh-sha2-nistp256",
+        "ecdh-sha2-nistp384",
+        "ecdh-sha2-nistp521",
     ];
     let el9 = World::default()
         .with("/etc/ssh/ssh_config", RED_HAT)

@@ -1,121 +1,11 @@
 //! The first key exchange as it should go: algorithms, flights, what is kept and what is forgotten.
 
-use std::sync::Arc;
-
-use super::pair::{Pair, ed25519_key, key_for, offer, server_config};
-use crate::algorithms::{Cipher, Kex, KeyType, SignatureAlgorithm};
+use super::pair::{Pair, ed25519_key, offer, server_config};
+use crate::algorithms::{Cipher, Kex, KeyType, Mac, SignatureAlgorithm};
 use crate::message;
-use crate::transport::derive::SharedSecret;
 use crate::transport::kexinit::{KexInit, Side};
-use crate::transport::{
-    HostKey, Incoming, OUR_IDENT, ServerTransportConfig, Transport, TransportConfig, method,
-};
+use crate::transport::{Incoming, OUR_IDENT, ServerTransportConfig, Transport, TransportConfig};
 use crate::{Error, Incompatible};
-
-/// One key of every type that the server role has; RSA keys take long to make.
-fn all_keys() -> Arc<[HostKey]> {
-    Arc::from([
-        ed25519_key(7),
-        key_for(SignatureAlgorithm::EcdsaNistp256),
-        key_for(SignatureAlgorithm::RsaSha2_256),
-    ])
-}
-
-/// Runs a whole exchange and a packet each way with these three algorithms.
-fn check(keys: &Arc<[HostKey]>, kex: Kex, host_key: SignatureAlgorithm, cipher: Cipher) {
-    let client = offer(|ours| {
-        ours.kex = vec![kex];
-        ours.host_keys = vec![host_key];
-        ours.ciphers = vec![cipher];
-    });
-    let mut pair = Pair::new(client, ServerTransportConfig::new(keys.clone()));
-    pair.client.send(b"from the client");
-    pair.server.send(b"from the server");
-    pair.run();
-    pair.assert_healthy();
-    assert_eq!(pair.server.packets(), [&b"from the client"[..]]);
-    assert_eq!(pair.client.packets(), [&b"from the server"[..]]);
-    assert_eq!(
-        pair.client.transport.session_id(),
-        pair.server.transport.session_id()
-    );
-}
-
-#[test]
-fn every_kex_works_with_every_host_key_and_every_cipher() {
-    let keys = all_keys();
-    let host_keys = [
-        SignatureAlgorithm::Ed25519,
-        SignatureAlgorithm::EcdsaNistp256,
-        SignatureAlgorithm::RsaSha2_512,
-        SignatureAlgorithm::RsaSha2_256,
-    ];
-    for &kex in Kex::ALL {
-        for host_key in host_keys {
-            for &cipher in Cipher::ALL {
-                check(&keys, kex, host_key, cipher);
-            }
-        }
-    }
-}
-
-#[test]
-fn both_sides_come_to_the_same_secret_thousands_of_times() {
-    // One secret in 256 starts with a zero byte, which a number loses and a string keeps.
-    for _ in 0..5000 {
-        let (offer, public) = method::Offer::new(Kex::Curve25519).unwrap();
-        let (answer, ours) = method::respond(Kex::Curve25519, &public).unwrap();
-        assert!(offer.finish(&answer).unwrap() == ours);
-    }
-}
-
-#[test]
-fn a_secret_is_a_number_or_a_string_as_its_method_says() {
-    assert!(SharedSecret::mpint(&[0, 0, 0x12, 0x34]) == SharedSecret::mpint(&[0x12, 0x34]));
-    assert_eq!(
-        SharedSecret::mpint(&[0, 0x12]).encoded_bytes(),
-        [0, 0, 0, 1, 0x12]
-    );
-    assert_eq!(
-        SharedSecret::mpint(&[0, 0x92]).encoded_bytes(),
-        [0, 0, 0, 2, 0, 0x92]
-    );
-    assert_eq!(
-        SharedSecret::string(&[0, 0x92]).encoded_bytes(),
-        [0, 0, 0, 2, 0, 0x92]
-    );
-    assert_eq!(
-        SharedSecret::string(&[0, 0x12]).encoded_bytes(),
-        [0, 0, 0, 2, 0, 0x12]
-    );
-}
-
-#[test]
-fn public_values_of_the_wrong_length_or_of_small_order_are_refused() {
-    for &kex in Kex::ALL {
-        let (_, public) = method::Offer::new(kex).unwrap();
-        let (answer, _) = method::respond(kex, &public).unwrap();
-        for bad in [
-            &answer[..answer.len() - 1],
-            &[&answer[..], &[0]].concat(),
-            &[],
-            &vec![0; answer.len()],
-        ] {
-            let (offer, _) = method::Offer::new(kex).unwrap();
-            let result = offer.finish(bad).err();
-            assert_eq!(result, Some(crate::Violation::KexValue.into()), "client, {kex:?}");
-        }
-        for bad in [
-            &public[..public.len() - 1],
-            &[&public[..], &[0]].concat(),
-            &[],
-            &vec![0; public.len()],
-        ] {
-            let result = method::respond(kex, bad).err();
-            assert_eq!(result, Some(crate::Violation::KexValue.into()), "server, {kex:?}");
-        }
-    }
-}
 
 #[test]
 fn one_byte_at_a_time_changes_nothing() {
@@ -287,6 +177,23 @@ fn nothing_in_common_names_what_the_server_offers() {
         server(|config| config.algorithms.ciphers = vec![Cipher::Aes256Gcm]),
         Incompatible::Cipher("aes256-gcm@openssh.com".into()),
     );
+    check(
+        offer(|ours| {
+            ours.ciphers = vec![Cipher::Aes128Ctr];
+            ours.macs = vec![Mac::HmacSha2_512];
+        }),
+        server(|config| config.algorithms.macs = vec![Mac::HmacSha2_256]),
+        Incompatible::Mac("hmac-sha2-256".into()),
+    );
+}
+
+#[test]
+fn macs_need_no_overlap_where_the_cipher_takes_none() {
+    let mut server = server_config();
+    server.algorithms.macs = vec![Mac::HmacSha2_256];
+    let mut pair = Pair::new(offer(|ours| ours.macs = vec![Mac::HmacSha2_512]), server);
+    pair.run();
+    pair.assert_healthy();
 }
 
 #[test]

@@ -555,7 +555,7 @@ fn messages_without_meaning_cost_nothing_once_there_are_keys() {
 #[test]
 fn unknown_messages_are_answered_up_to_a_limit() {
     let unknown = |packet: &mut Writer<'_>| {
-        packet.byte(192);
+        packet.byte(200);
     };
     let pair = after_login(unknown, MAX_UNKNOWN_MESSAGES);
     pair.assert_healthy();
@@ -591,7 +591,7 @@ fn ext_info_comes_twice_at_most_and_never_after_login() {
         Violation::ExtInfoUnexpected
     );
     let mut pair = Pair::connected();
-    pair.client.transport.forbid_ext_info();
+    pair.client.transport.login_done();
     pair.server.transport.control.push(info);
     pair.run();
     assert_eq!(

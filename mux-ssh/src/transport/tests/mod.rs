@@ -9,9 +9,12 @@
     reason = "a test fails by panicking, and knows its numbers"
 )]
 
+mod algorithms;
 mod exchange;
 mod guess;
 mod hostile;
+mod methods;
 mod packets;
 mod pair;
+mod ping;
 mod rekey;

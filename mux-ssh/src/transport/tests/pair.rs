@@ -7,11 +7,9 @@ use bytes::{Bytes, BytesMut};
 use mux_proto::SendQueue;
 
 use crate::Error;
-use crate::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
-use crate::keys::PublicKey;
+use crate::algorithms::{Algorithms, SignatureAlgorithm};
 use crate::message;
 use crate::transport::{HostKey, Incoming, ServerTransportConfig, Transport, TransportConfig};
-use crate::wire::Writer;
 
 /// One side.
 pub(super) struct End {
@@ -177,30 +175,7 @@ pub(super) fn ed25519_key(seed: u8) -> HostKey {
 
 /// A key that signs with `algorithm`.
 pub(super) fn key_for(algorithm: SignatureAlgorithm) -> HostKey {
-    match algorithm.key_type() {
-        KeyType::EcdsaNistp256 => HostKey::generate_ecdsa_nistp256().unwrap(),
-        KeyType::Rsa => rsa_key(),
-        KeyType::Ed25519 => ed25519_key(7),
-        KeyType::EcdsaNistp384 | KeyType::EcdsaNistp521 => panic!("the server role has no such keys"),
-    }
-}
-
-pub(super) fn rsa_key() -> HostKey {
-    use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
-    use aws_lc_rs::rsa::{KeyPair, KeySize};
-    use aws_lc_rs::signature::KeyPair as _;
-    let pair = KeyPair::generate(KeySize::Rsa2048).unwrap();
-    let pkcs8: Pkcs8V1Der<'_> = pair.as_der().unwrap();
-    // SEQUENCE { INTEGER n, INTEGER e } with two-byte lengths, as a modulus of 2048 bits makes it.
-    let der = pair.public_key().as_ref();
-    let modulus = &der[8..8 + 257];
-    let exponent = &der[8 + 257 + 2..];
-    let mut blob = BytesMut::new();
-    Writer::new(&mut blob)
-        .string("ssh-rsa")
-        .mpint(exponent)
-        .mpint(modulus);
-    HostKey::from_rsa_pkcs8(pkcs8.as_ref(), PublicKey::parse(&blob).unwrap()).unwrap()
+    HostKey::generate(algorithm.key_type()).unwrap()
 }
 
 /// The default offer with one list cut down.

@@ -217,9 +217,16 @@ impl Case {
         Self { reply, ..self }
     }
 
-    /// The client cuts ciphers down to this one.
+    /// The client cuts ciphers down to this one, and behind a plus sign to this way to authenticate.
     pub(crate) fn cipher(self, name: &str) -> Self {
-        self.client(|config| config.algorithms.set_ciphers(name).unwrap())
+        let (cipher, mac) = name
+            .split_once('+')
+            .map_or((name, None), |(cipher, mac)| (cipher, Some(mac)));
+        self.client(|config| {
+            config.algorithms.set_ciphers(cipher).unwrap();
+            mac.into_iter()
+                .for_each(|mac| config.algorithms.set_macs(mac).unwrap());
+        })
     }
 
     pub(crate) fn ident(self, ident: &str) -> Self {

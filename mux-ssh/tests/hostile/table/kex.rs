@@ -405,13 +405,13 @@ public_values_that_give_the_secret_away, Id, "points of small order, the point a
     Servers(|| {
         let small = small_orders().into_iter()
             .map(|point| reply(&host_blob(), &point).kex(CURVE).violates(Violation::KexValue));
-        let mut off = [7; 65];
-        let points = [2, 3, 4, 6].map(|form| {
-            off[0] = form;
-            reply(&host_blob(), &off).kex("ecdh-sha2-nistp256").violates(Violation::KexValue)
+        let curves = [("ecdh-sha2-nistp256", 65), ("ecdh-sha2-nistp384", 97), ("ecdh-sha2-nistp521", 133)];
+        let points = curves.into_iter().flat_map(|(kex, len)| {
+            let none = |public: Vec<u8>| reply(&host_blob(), &public).kex(kex).violates(Violation::KexValue);
+            let off = |form| [&[form][..], &vec![7; len - 1]].concat();
+            [none(off(2)), none(off(3)), none(off(4)), none(off(6)), none(vec![0]), none(vec![0; len])]
         });
-        let infinity = reply(&host_blob(), &[0]).kex("ecdh-sha2-nistp256").violates(Violation::KexValue);
-        small.chain(points).chain([infinity]).collect()
+        small.chain(points).collect()
     });
 a_host_key_that_is_not_accepted, Id, "a host key that is proven and unknown: nothing about the user leaves" =>
     Servers(|| {

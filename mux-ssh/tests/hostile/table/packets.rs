@@ -1,6 +1,9 @@
 //! Packets that can't be, identifications that are none, and connections that end anywhere.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
+use mux_ssh::algorithms::{Cipher, Mac};
 use mux_ssh::message;
 use mux_ssh::server::{Act, Moment, Plan, Point};
 use mux_ssh::transport::{MAX_BANNER_LINES, MAX_PACKET, MAX_PLAIN_PACKET};
@@ -10,16 +13,34 @@ use super::Run::Servers;
 use super::harness::{Case, End, HOST, Pair, Reply, Turn, drop_ref, payload, plain_packet};
 use super::table_rows;
 
-/// Every cipher that is offered.
+/// Every way to protect packets: a cipher, and behind a plus sign what authenticates where the cipher does not.
 pub(crate) fn ciphers() -> impl Iterator<Item = &'static str> {
-    mux_ssh::algorithms::Cipher::ALL
-        .iter()
-        .map(|cipher| cipher.name())
+    static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let with_macs = |cipher: &Cipher| match cipher.is_authenticated() {
+            true => vec![cipher.name().to_owned()],
+            false => Mac::ALL
+                .iter()
+                .map(|mac| format!("{}+{}", cipher.name(), mac.name()))
+                .collect(),
+        };
+        Cipher::ALL.iter().flat_map(with_macs).collect()
+    });
+    NAMES.iter().map(String::as_str)
 }
 
-/// Of these the length of a packet is in the clear.
-const GCM: [&str; 2] = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com"];
-const CHACHA: &str = "chacha20-poly1305@openssh.com";
+/// Under these the length of a packet is in the clear.
+const CLEAR: [&str; 4] = [
+    "aes128-gcm@openssh.com",
+    "aes256-gcm@openssh.com",
+    "aes128-ctr+hmac-sha2-256-etm@openssh.com",
+    "aes256-ctr+hmac-sha2-512-etm@openssh.com",
+];
+/// Under these it is encrypted.
+const HIDDEN: [&str; 3] = [
+    "chacha20-poly1305@openssh.com",
+    "aes128-ctr+hmac-sha2-256",
+    "aes256-ctr+hmac-sha2-512",
+];
 
 /// Lengths that no packet has, whatever the cipher.
 const LENGTHS: [u32; 9] = [0, 1, 2, 3, 4, 5, MAX_PACKET as u32 + 16, 0x7fff_fff0, u32::MAX];
@@ -164,7 +185,7 @@ plain_packet_lengths_that_can_not_be, Length, "every impossible length before th
             .into()
     });
 encrypted_packet_lengths_that_can_not_be, Length, "impossible lengths in the clear, as somebody on the way makes them" =>
-    Servers(|| GCM.into_iter().flat_map(|cipher| {
+    Servers(|| CLEAR.into_iter().flat_map(|cipher| {
         [0_u32, 1, 5, 17, MAX_PACKET as u32 + 1, u32::MAX].map(|length| {
             raw(Moment::ServiceAccept, Bytes::copy_from_slice(&length.to_be_bytes()))
                 .cipher(cipher)
@@ -178,17 +199,15 @@ lengths_that_can_not_be_in_packets_that_are_genuine, Length, "impossible lengths
     }).collect());
 a_length_that_takes_in_the_next_packet, Length, "a genuine packet that says to be one, two, ten blocks longer than it is" =>
     Servers(|| ciphers().flat_map(|cipher| {
-        [64_u32, 80, 208].map(|length| first_packet(cipher, Act::Length(length))
+        [60_u32, 64, 76, 80, 204, 208].map(|length| first_packet(cipher, Act::Length(length))
             .end(End::FailsLike(is_noise)).also(said_nothing))
     }).collect());
 a_length_that_leaves_something_over, Length, "a genuine packet that says to be shorter than it is" =>
     Servers(|| ciphers().map(|cipher| first_packet(cipher, Act::Length(16))
         .end(End::FailsLike(is_noise)).also(said_nothing)).collect());
 noise_where_an_encrypted_length_should_be, Forgery, "64 bytes of noise in place of a packet whose length is encrypted" =>
-    Servers(|| vec![
-        raw(Moment::ServiceAccept, &[0x55; 64][..]).cipher(CHACHA)
-            .end(End::MayFail(is_noise)).also(said_nothing),
-    ]);
+    Servers(|| HIDDEN.map(|cipher| raw(Moment::ServiceAccept, &[0x55; 64][..]).cipher(cipher)
+        .end(End::MayFail(is_noise)).also(said_nothing)).into());
 
 padding_that_can_not_be, Length, "padding of 0, 1, 3, 12 and 255 bytes in a packet of 12, before there are keys" =>
     Servers(|| [0, 1, 3, 12, 255].map(|padding| {

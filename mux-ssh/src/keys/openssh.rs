@@ -1,13 +1,10 @@
-//! OpenSSH's key file format, `openssh-key-v1` (OpenSSH PROTOCOL.key). Decides whether a file holds a key that can
-//! be used, and opens it with a passphrase; never asks for one.
-
-use std::fmt;
+//! OpenSSH's key file format, `openssh-key-v1` (OpenSSH PROTOCOL.key). Decides which of its protections can be opened
+//! and which of its numbers are a key.
 
 use ssh_key::cipher::Tag;
 use ssh_key::{Cipher, Kdf};
 use zeroize::Zeroizing;
 
-use super::armour;
 use super::file_error::{KeyFileError, Unsupported};
 use super::private::{PrivateKey, Secret};
 use super::public::{KeyBlobError, PublicKey};
@@ -20,8 +17,8 @@ const MAGIC: &[u8] = b"openssh-key-v1\0";
 /// hours.
 pub const MAX_KDF_ROUNDS: u32 = 4096;
 
-/// A key file whose outside has been read: the public half is known, the private half perhaps locked.
-pub struct KeyFile {
+/// A file whose outside has been read: the public half is known, the private half perhaps locked.
+pub(super) struct OpenSsh {
     public: PublicKey,
     protection: Option<Protection>,
     private: Zeroizing<Vec<u8>>,
@@ -34,13 +31,8 @@ struct Protection {
     tag: Option<Tag>,
 }
 
-impl KeyFile {
-    /// Reads a file. An encrypted one needs no passphrase for that.
-    ///
-    /// # Errors
-    /// The file, or the key in it, cannot be used.
-    pub fn parse(file: &[u8]) -> Result<Self, KeyFileError> {
-        let bytes = armour::decode(file)?;
+impl OpenSsh {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, KeyFileError> {
         let mut reader = Reader::new(bytes.strip_prefix(MAGIC).ok_or(KeyFileError::Malformed)?);
         let cipher_name = reader.text()?;
         let kdf_name = reader.text()?;
@@ -58,24 +50,15 @@ impl KeyFile {
         })
     }
 
-    /// The public half, as the file states it.
-    #[must_use]
-    pub fn public(&self) -> &PublicKey {
+    pub(super) fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// Whether a passphrase is needed.
-    #[must_use]
-    pub fn is_encrypted(&self) -> bool {
+    pub(super) fn is_encrypted(&self) -> bool {
         self.protection.is_some()
     }
 
-    /// Opens the private half. Takes a fraction of a second if it is encrypted.
-    ///
-    /// # Errors
-    /// [`KeyFileError::Encrypted`] without a passphrase for an encrypted file, [`KeyFileError::WrongPassphrase`], or
-    /// the key cannot be used.
-    pub fn unlock(&self, passphrase: Option<&[u8]>) -> Result<PrivateKey, KeyFileError> {
+    pub(super) fn unlock(&self, passphrase: Option<&[u8]>) -> Result<PrivateKey, KeyFileError> {
         match (&self.protection, passphrase) {
             (None, _) => self.open(&self.private, KeyFileError::Malformed),
             (Some(_), None) => Err(KeyFileError::Encrypted),
@@ -104,16 +87,6 @@ impl KeyFile {
             return Err(KeyFileError::Malformed);
         }
         PrivateKey::new(self.public.clone(), secret, comment)
-    }
-}
-
-impl fmt::Debug for KeyFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let encrypted = self.is_encrypted();
-        f.debug_struct("KeyFile")
-            .field("public", &self.public)
-            .field("encrypted", &encrypted)
-            .finish_non_exhaustive()
     }
 }
 
