@@ -37,7 +37,7 @@ const KIB: usize = 1024;
 /// are owed, each with a limit of 256 KiB of its own, and what is said of them in memory.
 const MOST: usize = 1024 * KIB;
 /// A row may have thousands of cases that differ in a number; so many of them are looked at here.
-const SAMPLES: usize = 6;
+const SAMPLES: usize = 3;
 
 #[test]
 fn memory_is_bounded_by_us_and_not_by_the_server() {
@@ -57,10 +57,11 @@ fn every_row_of_the_table() {
         let cases = row.cases();
         let step = cases.len().div_ceil(SAMPLES).max(1);
         for case in cases.into_iter().step_by(step) {
-            for rounds in [5, 12, usize::MAX] {
+            for rounds in [6, usize::MAX] {
                 let mut pair = case.clone().start();
                 pair.settle_within(rounds);
-                let held = held_by(pair.into_client());
+                let (client, unread) = pair.into_client();
+                let held = unread.len() + held_by(client);
                 assert!(
                     held <= MOST,
                     "{held} bytes held in {} after {rounds} rounds",
@@ -70,7 +71,7 @@ fn every_row_of_the_table() {
             }
         }
     }
-    assert!(count > 1000, "{count} measurements");
+    assert!(count > 500, "{count} measurements");
 }
 
 /// A thousand times what was promised, and nothing of it.

@@ -1,7 +1,7 @@
 //! Files and names: known_hosts, key files, ssh_config, host names on their way to a shell.
 
 use std::io::ErrorKind;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mux_ssh::config::{ConfigError, ConfigFiles, Facts, HostConfig, Local, Need, Problem, Resolver, Step};
 use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey, PublicKey, Unsupported};
@@ -9,7 +9,7 @@ use mux_ssh::known_hosts::{BadLine, HostId, KnownHosts, MAX_BAD_LINES, Memo, Ver
 use mux_ssh::server::key_file::{Seed, public_line};
 
 use super::Run::Alone;
-use super::harness::{OTHER, USER};
+use super::harness::{OTHER, USER, thread_time};
 use super::table_rows;
 
 /// The user's key stands in for a host's here: which key it is does not matter.
@@ -51,14 +51,12 @@ fn why(file: &str) -> BadLine {
     KnownHosts::parse([("known_hosts", file.as_bytes())]).warnings()[0].why
 }
 
-/// Time on this thread's own clock: others may use the machine meanwhile. Ten times what it takes without optimisation.
+/// Ten times what it takes without optimisation.
 #[track_caller]
 fn within(limit: Duration, act: impl FnOnce()) {
-    let clock =
-        || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap();
-    let before = clock();
+    let before = thread_time();
     act();
-    let took = clock() - before;
+    let took = thread_time() - before;
     assert!(took <= limit, "{took:?}");
 }
 
@@ -164,7 +162,8 @@ known_hosts_with_bad_lines, Type, "lines that can't be used among lines that can
             ("web ssh-ed25519", BadLine::MissingField),
             ("@sometimes web ssh-ed25519 AAAA", BadLine::Marker),
             ("web ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAA", BadLine::Base64),
-            ("web ssh-ed25519 AAAAC3NzaC1lZDI1NTE5", BadLine::KeyBlob),
+            ("web ssh-ed25519 AAAA", BadLine::KeyBlob),
+            ("web ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti", BadLine::KeyType),
         ] {
             assert_eq!(why(bad), reason, "{bad}");
             says(format!("{bad}\n{good}"), "web", "known", 1);
@@ -305,8 +304,6 @@ configurations_with_a_line_without_end, Length, "a value of 1 MiB" =>
     Alone(|| {
         let long = "x".repeat(1 << 20);
         assert_eq!(problem(format!("Host {long}\n User y\n").as_bytes(), &host("a")), None);
-        let started = Instant::now();
-        let _bounded = problem(format!("HostName {long}\n").as_bytes(), &host("a"));
-        assert!(started.elapsed() < Duration::from_secs(60));
+        within(Duration::from_secs(20), || drop(problem(format!("HostName {long}\n").as_bytes(), &host("a"))));
     });
 }

@@ -17,6 +17,8 @@ use mux_ssh::{Error, Violation};
 
 /// More than this without an end is a test that hangs.
 const MAX_ROUNDS: usize = 1_000_000;
+/// What one case may take of a processor, server and all. The longest takes a second without optimisation.
+const MOST_WORK: Duration = Duration::from_secs(20);
 /// Calls of the client that a case may take beside those for the bytes that arrive.
 const MAX_STEPS: usize = 2_000;
 /// What a client may leave in the buffer of its link: one packet that is not whole, at the limit of what is accepted.
@@ -306,7 +308,10 @@ impl Case {
     #[track_caller]
     pub(crate) fn check(self) {
         let (end, also) = (self.end.clone(), self.also);
+        let started = thread_time();
         let mut pair = self.play();
+        let work = thread_time() - started;
+        assert!(work <= MOST_WORK, "{work:?} of work");
         pair.check_invariants();
         pair.check_end(&end);
         if let Some(also) = also {
@@ -336,7 +341,7 @@ impl Pair {
         false
     }
 
-    /// The client and what its link holds for it.
+    /// The client, and what its link has read and it has not taken.
     pub(crate) fn into_client(self) -> (Client, BytesMut) {
         (self.client, self.unread)
     }
@@ -516,7 +521,12 @@ impl Pair {
 
     fn server_to_client(&mut self) -> bool {
         self.send_bulk();
-        let out = transmit(&mut self.server, self.now);
+        // What the client does not read stays with the server, as it would on a socket.
+        let reads = self.client.wants_input() || self.seen.error.is_some();
+        let out = match reads || self.unread.is_empty() {
+            true => transmit(&mut self.server, self.now),
+            false => BytesMut::new(),
+        };
         let mut moved = !out.is_empty();
         self.to_client.extend_from_slice(&out);
         if let Some(cut) = self.case.cut {
@@ -717,6 +727,12 @@ impl Seen {
         };
         self.events.iter().filter(is_final).count()
     }
+}
+
+/// Time on this thread's own clock: others may use the machine meanwhile.
+pub(crate) fn thread_time() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap()
 }
 
 /// A payload, field by field.

@@ -284,7 +284,7 @@ a_packet_that_stops_in_its_middle, Stall, "the first 1 to 43 bytes of a packet a
     }).collect());
 
 unknown_messages_without_end, Flood, "100,000 messages of a number that nobody has" =>
-    Servers(|| [0, 8, 19, 128, 192, 255].map(|number| {
+    Servers(|| [0, 8, 19, 128, 191, 194, 255].map(|number| {
         after(Moment::AuthSuccess, flood(vec![number], 100_000)).violates(Violation::UnknownMessageFlood)
     }).into());
 ignore_and_debug_at_any_rate_after_the_login, Flood, "100,000 IGNORE, and as many DEBUG with escapes" =>
@@ -294,6 +294,29 @@ ignore_and_debug_at_any_rate_after_the_login, Flood, "100,000 IGNORE, and as man
         });
         [Bytes::from_static(b"\x02\0\0\0\x01x"), debug]
             .map(|payload| after(Moment::AuthSuccess, flood(payload, 100_000))).into()
+    });
+pings_without_end, Flood, "100,000 PING that are to be answered, with little and with much in them, and as many answers to none" =>
+    Servers(|| {
+        let ping = |len: usize| payload(|w| drop_ref(w.byte(message::PING).string(vec![b'p'; len])));
+        let pong = payload(|w| drop_ref(w.byte(message::PONG).string("")));
+        vec![
+            after(Moment::AuthSuccess, flood(ping(8), 100_000)),
+            after(Moment::AuthSuccess, flood(ping(30_000), 100)),
+            after(Moment::AuthSuccess, flood(pong, 100_000)),
+        ]
+    });
+pings_that_can_not_be, Length, "PING that is cut, PING with a byte behind it, PING larger than is sent back, PING before the login" =>
+    Servers(|| {
+        let huge = payload(|w| drop_ref(w.byte(message::PING).string(vec![b'p'; 33 * 1024])));
+        let early = payload(|w| drop_ref(w.byte(message::PING).string("x")));
+        vec![
+            after(Moment::AuthSuccess, Act::Packet(vec![message::PING].into())).violates(Violation::Truncated),
+            after(Moment::AuthSuccess, Act::Packet(vec![message::PING, 0, 0, 0, 0, 0].into()))
+                .violates(Violation::TrailingBytes),
+            after(Moment::AuthSuccess, Act::Packet(huge)),
+            after(Moment::ServiceAccept, Act::Packet(early.clone())),
+            before(Moment::NewKeys, Act::Packet(early)).end(End::FailsLike(|error| matches!(error, Error::Violation(_)))),
+        ]
     });
 unimplemented_for_what_was_never_sent, Flood, "100,000 UNIMPLEMENTED with the highest number" =>
     Servers(|| vec![
