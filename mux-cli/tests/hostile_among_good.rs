@@ -30,6 +30,7 @@ macro_rules! named {
 #[path = "../../mux-ssh/tests/hostile/table/mod.rs"]
 mod table;
 
+use crate::table::Kind;
 use crate::table::harness::{Case, End, Reply, USER};
 
 const GOOD: usize = 100;
@@ -45,6 +46,7 @@ struct Hostile {
 /// The first case of every row that needs nothing but bytes over a socket.
 fn rows() -> Vec<Hostile> {
     table::rows()
+        .filter(|row| row.kind != Kind::Harmless)
         .filter_map(|row| {
             let case = row.cases().into_iter().next()?;
             let name = row.name;
@@ -58,6 +60,9 @@ fn rows() -> Vec<Hostile> {
         })
         .collect()
 }
+
+/// What stands for the name of a row below.
+const ENDLESS: &str = "endless";
 
 /// Floods that never end, and silence where it hurts.
 fn endless() -> Vec<Hostile> {
@@ -77,7 +82,7 @@ fn endless() -> Vec<Hostile> {
         (Moment::Output, Act::Stall),
     ];
     let hostile = |(moment, act)| Hostile {
-        name: "endless",
+        name: ENDLESS,
         case: Case::new(Plan::new().with(Point::After(moment, 1), act)).end(End::Waits),
     };
     plans.map(hostile).into()
@@ -228,7 +233,7 @@ fn is_lost(error: &Error) -> bool {
 fn a_hundred_good_servers_do_not_notice_the_hostile_ones() {
     let mut world = World::new();
     let hostile: Vec<Hostile> = rows().into_iter().chain(endless()).collect();
-    assert!(hostile.len() > 100, "{}", hostile.len());
+    assert!(hostile.len() > 80, "{}", hostile.len());
     let good = Case::good();
     let bad: Vec<SocketAddr> = hostile.iter().map(|bad| world.listen(&bad.case)).collect();
     let addresses: Vec<SocketAddr> = (0..GOOD).map(|_| world.listen(&good)).collect();
@@ -257,7 +262,11 @@ fn a_hundred_good_servers_do_not_notice_the_hostile_ones() {
         };
         assert_eq!(world.told.get(key).unwrap(), &expected);
     }
+    // What never ends has had its chance; the others come to their ends sooner without it.
     let pairs: Vec<(&Key, &Hostile)> = bad.iter().zip(&hostile).collect();
+    for (key, _) in pairs.iter().filter(|(_, bad)| bad.name == ENDLESS) {
+        world.clients.abort(**key);
+    }
     while let Some((_, late)) = pairs
         .iter()
         .find(|(key, bad)| !is_over(bad, world.told.get(key).unwrap()))
