@@ -16,6 +16,7 @@ mod command;
 mod demo;
 mod fuzz;
 mod measure;
+mod mutants;
 mod paths;
 mod style;
 mod test;
@@ -54,6 +55,11 @@ const VERBS: &[(&str, &str, Verb)] = &[
         "fuzz",
         "[TARGET]... [--seconds N] [--list] fuzz the decoders",
         fuzz::run,
+    ),
+    (
+        "mutants",
+        "[NAME]... [--list]                 break what must hold, and see tests fail",
+        mutants::run,
     ),
     (
         "bench",
@@ -97,6 +103,6 @@ fn dispatch() -> Result<ExitCode> {
 fn help() {
     println!("cargo xtask VERB");
     for (name, about, _) in VERBS {
-        println!("  {name:<6} {about}");
+        println!("  {name:<7} {about}");
     }
 }
