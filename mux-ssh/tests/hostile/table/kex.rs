@@ -434,11 +434,8 @@ a_right_guess_saves_a_round_trip, Harmless, "servers as remembered, and the same
         let first = right.clone().client(|client| client.memory = None);
         // Two of them bear less behind the login.
         let early = !matches!(rule, GuessRule::Negotiated);
-        let (with, without): (fn(&mut Pair), fn(&mut Pair)) = if early {
-            (in_2_rounds, in_3_rounds)
-        } else {
-            (in_3_rounds, in_4_rounds)
-        };
+        let with = if early { in_2_rounds } else { in_3_rounds };
+        let without = if early { in_3_rounds } else { in_4_rounds };
         [right.also(with), first.also(without)]
     }).collect());
 a_wrong_guess_is_dropped_or_ends_in_one_new_connection, Harmless, "servers that are no longer as remembered" =>
