@@ -90,7 +90,7 @@ fn plan(mut steps: &[u8]) -> Plan {
 
 fn step(kind: u8, contents: Bytes) -> Act {
     let first = contents.first().copied().unwrap_or(1);
-    match kind % 13 {
+    match kind % 17 {
         0 => Act::Raw(contents),
         1 | 2 => Act::Packet(contents),
         3 => Act::Flood {
@@ -107,9 +107,20 @@ fn step(kind: u8, contents: Bytes) -> Act {
         9 => Act::FlipBit(usize::from(first) * 3),
         10 => Act::Stall,
         11 => Act::NeverRead,
+        13 => Act::Length(number(&contents)),
+        14 => Act::Padding(first),
+        15 => Act::Replay,
+        16 => Act::Cut(usize::from(first)),
         _ if first % 2 == 0 => Act::Close,
         _ => Act::HalfClose,
     }
+}
+
+fn number(contents: &[u8]) -> u32 {
+    contents
+        .first_chunk()
+        .copied()
+        .map_or(u32::MAX, u32::from_be_bytes)
 }
 
 struct Pair {

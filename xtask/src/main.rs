@@ -53,7 +53,7 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ),
     (
         "fuzz",
-        "[TARGET]... [--seconds N] [--list] fuzz the decoders",
+        "[TARGET]... [--seconds N] [--keep] fuzz the decoders, or keep what was found",
         fuzz::run,
     ),
     (
