@@ -71,6 +71,7 @@ fn remote(outcome: Option<&Outcome>) -> u8 {
         (_, Some(signal)) => 128 + signal,
         // Statuses above 255 exist in the protocol (RFC 4254, section 6.10), and cut to a byte they could be 0.
         (Some(rc), None) => u8::try_from(rc).unwrap_or(NO_STATUS),
+        (None, None) if outcome.status == Status::Ok => OK,
         (None, None) => NO_STATUS,
     }
 }
@@ -116,6 +117,7 @@ mod tests {
             error: None,
             timings: Timings::default(),
             attempts: 1,
+            retries: 0,
         }
     }
 
@@ -148,6 +150,8 @@ mod tests {
         check(&[ok, (Status::Auth, None, None)], 4, 255);
         check(&[ok, (Status::HostKey, None, None)], 4, 255);
         check(&[ok, (Status::Unknown, None, None)], 1, 255);
+        // A missing status that was asked to be taken for a good one.
+        check(&[ok, (Status::Ok, None, None)], 0, 0);
         check(&[(Status::Failed, None, Some("KILL"))], 1, 137);
         check(&[(Status::Failed, None, Some("GRUE"))], 1, 255);
         check(&[(Status::Failed, Some(256), None)], 1, 255);

@@ -2,17 +2,21 @@
 //! why; never who is offered what, and never asks anybody.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mux_ssh::Printable;
 use mux_ssh::agent::AgentIdentity;
 use mux_ssh::algorithms::SignatureAlgorithm;
 use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey, PublicKey};
 use nix::unistd::Uid;
 
+use crate::files::{self, FileError};
 use crate::hub::KeyId;
 
 /// No key file is larger; the parser has a limit of its own, this one bounds what is read.
@@ -23,7 +27,7 @@ const MAX_FILE: u64 = 1024 * 1024;
 pub enum Unusable {
     /// There is no such file: worth a word only if somebody named it.
     Missing(String),
-    /// Any other reason, with the name of the file.
+    /// Any other reason, without the name of the file.
     Because(String),
 }
 
@@ -77,7 +81,8 @@ impl Keyring {
         if let Some(known) = self.files.get(path) {
             return known.clone();
         }
-        let result = load(path).map(|(public, source)| self.add(public, path, source));
+        let label = Printable::new(path).to_string();
+        let result = load(path).map(|(public, source)| self.add(public, &label, source));
         self.files.insert(path.to_owned(), result.clone());
         result
     }
@@ -89,9 +94,9 @@ impl Keyring {
             return known;
         }
         let label = match file {
-            Some(file) => format!("{file} (by the agent)"),
+            Some(file) => format!("{} (by the agent)", Printable::new(file)),
             None if identity.comment.is_empty() => format!("agent key {}", identity.key.fingerprint_sha256()),
-            None => format!("agent key {}", identity.comment.escape_debug()),
+            None => format!("agent key {}", Printable::new(&identity.comment)),
         };
         let key = self.add(identity.key.clone(), &label, Source::Agent(Arc::clone(socket)));
         self.in_agents.insert(name, key);
@@ -184,15 +189,17 @@ fn opened(result: Result<PrivateKey, String>) -> Source {
 
 /// Reads a key file, or the public half if only that is there.
 fn load(path: &str) -> Result<(PublicKey, Source), Unusable> {
+    let because = |reason: &dyn fmt::Display| Unusable::Because(reason.to_string());
     let content = match read(path) {
         Ok(content) => content,
-        Err(Refusal::Io(error)) if error.kind() == ErrorKind::NotFound => {
-            let missing = || Unusable::Missing(format!("{path}: no such file"));
+        Err(Refusal::File(error)) if error.kind() == ErrorKind::NotFound => {
+            let missing = || Unusable::Missing(error.to_string());
             return Ok((public_beside(path).ok_or_else(missing)?, Source::PublicOnly));
         }
-        Err(Refusal::Io(error)) => return Err(Unusable::Because(format!("{path}: {error}"))),
+        Err(Refusal::File(error)) => return Err(because(&error)),
         Err(Refusal::Mode(mode)) => {
-            let advice = format!("{path}: mode {mode:04o} lets others read it, not used; chmod 600 {path}");
+            let path = Printable::new(path);
+            let advice = format!("mode {mode:04o} lets others read it; chmod 600 {path}");
             return Err(Unusable::Because(advice));
         }
     };
@@ -201,9 +208,9 @@ fn load(path: &str) -> Result<(PublicKey, Source), Unusable> {
         // `-i key.pub` names a key of the agent.
         Err(KeyFileError::Malformed) => match public_line(&content) {
             Some(public) => Ok((public, Source::PublicOnly)),
-            None => Err(Unusable::Because(format!("{path}: {}", KeyFileError::Malformed))),
+            None => Err(because(&KeyFileError::Malformed)),
         },
-        Err(error) => Err(Unusable::Because(format!("{path}: {error}"))),
+        Err(error) => Err(because(&error)),
     }
 }
 
@@ -211,9 +218,9 @@ fn load(path: &str) -> Result<(PublicKey, Source), Unusable> {
 fn private(path: &str, file: KeyFile) -> Result<(PublicKey, Source), Unusable> {
     let public = file.public().cloned().or_else(|| public_beside(path));
     let Some(public) = public else {
-        let advice = format!(
-            "{path}: encrypted, its public half too; ssh-keygen -y -f {path} > {path}.pub writes it beside"
-        );
+        let path = Printable::new(path);
+        let advice =
+            format!("encrypted, its public half too; ssh-keygen -y -f {path} > {path}.pub writes it beside");
         return Err(Unusable::Because(advice));
     };
     let locked = file.is_encrypted();
@@ -227,30 +234,32 @@ fn private(path: &str, file: KeyFile) -> Result<(PublicKey, Source), Unusable> {
 }
 
 enum Refusal {
-    Io(io::Error),
+    File(FileError),
     Mode(u32),
+}
+
+impl From<FileError> for Refusal {
+    fn from(error: FileError) -> Self {
+        Self::File(error)
+    }
 }
 
 /// As ssh: a private key of ours that others may read is no longer one.
 fn read(path: &str) -> Result<zeroize::Zeroizing<Vec<u8>>, Refusal> {
-    let file = File::open(path).map_err(Refusal::Io)?;
-    let meta = file.metadata().map_err(Refusal::Io)?;
-    if meta.is_dir() {
-        return Err(Refusal::Io(ErrorKind::IsADirectory.into()));
-    }
+    let file = files::open(OpenOptions::new().read(true), Path::new(path))?;
+    let meta = file.metadata().map_err(FileError::from)?;
     let mut content = zeroize::Zeroizing::new(Vec::new());
-    file.take(MAX_FILE)
-        .read_to_end(&mut content)
-        .map_err(Refusal::Io)?;
+    files::read_into(&file, MAX_FILE, &mut content)?;
     let mode = meta.mode() & 0o7777;
-    if meta.uid() == Uid::current().as_raw() && mode & 0o077 != 0 && public_line(&content).is_none() {
+    let readable = meta.is_file() && meta.uid() == Uid::current().as_raw() && mode & 0o077 != 0;
+    if readable && public_line(&content).is_none() {
         return Err(Refusal::Mode(mode));
     }
     Ok(content)
 }
 
 fn public_beside(path: &str) -> Option<PublicKey> {
-    public_line(&fs::read(format!("{path}.pub")).ok()?)
+    public_line(&files::read(Path::new(&format!("{path}.pub")), MAX_FILE).ok()?)
 }
 
 fn public_line(content: &[u8]) -> Option<PublicKey> {

@@ -1,6 +1,7 @@
 //! Runs commands on fleets of machines: the parts that the `mux` binary is made of.
 
 pub mod exit;
+pub mod files;
 pub mod flags;
 pub mod hub;
 pub mod keyring;
@@ -10,4 +11,5 @@ pub mod pool;
 pub mod run;
 pub mod state;
 pub mod targets;
+mod words;
 pub mod writer;

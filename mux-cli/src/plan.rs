@@ -9,6 +9,12 @@ use crate::targets::TargetSpec;
 /// Hosts at once, unless said otherwise.
 pub const DEFAULT_FANOUT: usize = 64;
 
+/// What temporary files may hold, unless said otherwise: no `/tmp` is to be filled by a command that went wild.
+pub const DEFAULT_SPILL_MAX: u64 = 4 * 1024 * 1024 * 1024;
+
+/// Each try waits longer than the one before: after so many nothing is left to wait for.
+pub const MAX_RETRIES: u32 = 100;
+
 /// Everything that `mux run` was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -20,6 +26,14 @@ pub struct Plan {
     pub fanout: usize,
     /// The longest that a command may take; none: as long as it likes.
     pub timeout: Option<Duration>,
+    /// What the commands find in their environment.
+    pub environment: Variables,
+    /// What the commands read; none: nothing.
+    pub stdin: Option<StdinSource>,
+    /// How often a host is tried again whose command can't have started.
+    pub retries: u32,
+    /// What a command is that ends without an exit status.
+    pub missing_status: MissingStatus,
     /// How to get there.
     pub connection: Connection,
     /// What to print.
@@ -84,8 +98,45 @@ pub enum Transport {
     Local,
 }
 
+/// Variables that servers are asked to set for the commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// `--env`, each name once.
+    pub given: Vec<Variable>,
+    /// `--env-info`: also which of how many hosts this is.
+    pub info: bool,
+}
+
+/// One variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Letters, digits and `_`.
+    pub name: String,
+    /// Any bytes but NUL.
+    pub value: Vec<u8>,
+}
+
+/// Where the commands' standard input comes from: each of them reads all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StdinSource {
+    /// Our own.
+    Inherited,
+    /// A file.
+    File(PathBuf),
+}
+
+/// What a command is that ends without an exit status, as some servers let all of them do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingStatus {
+    /// Nobody knows.
+    #[default]
+    Unknown,
+    /// Well.
+    Ok,
+}
+
 /// What is printed, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputPlan {
     /// The form.
     pub format: Format,
@@ -95,6 +146,21 @@ pub struct OutputPlan {
     pub quiet: bool,
     /// Colour.
     pub color: ColorChoice,
+    /// What all temporary files for large output together may hold, in bytes.
+    pub spill_max: u64,
+    /// What goes to a file for each host.
+    pub save: SavePlan,
+}
+
+/// Directories with a file for each host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavePlan {
+    /// `--outdir`: for standard output.
+    pub outdir: Option<PathBuf>,
+    /// `--errdir`: for standard error.
+    pub errdir: Option<PathBuf>,
+    /// Whether it is printed as well: a form of output was asked for by name.
+    pub is_shown: bool,
 }
 
 /// The form of the output.

@@ -16,7 +16,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use mux_cli::hub::{Event, Outcome, RequestId, Status, StreamKind, Timings};
 use mux_cli::output::{Credit, Facts, Options, Output};
-use mux_cli::plan::{ColorChoice, Format, OutputPlan};
+use mux_cli::plan::{ColorChoice, DEFAULT_SPILL_MAX, Format, OutputPlan, SavePlan};
 use mux_cli::targets::Target;
 use mux_cli::writer::{Report, Streams, Writer};
 
@@ -50,6 +50,7 @@ impl Feed {
         {
             self.writer.send(write);
         }
+        self.writer.flush();
         while let Some(credit) = self.output.poll_consumed() {
             self.credit(credit);
         }
@@ -61,7 +62,7 @@ impl Feed {
     fn take(&mut self, report: Report) {
         self.writer.handle(&report);
         match report {
-            Report::Written { credit, .. } => credit.into_iter().for_each(|credit| self.credit(credit)),
+            Report::Written { credits, .. } => credits.into_iter().for_each(|credit| self.credit(credit)),
             Report::Failed(error) => assert_eq!(error.to_string(), ""),
         }
     }
@@ -114,6 +115,7 @@ fn ended(request: RequestId) -> Event {
         error: None,
         timings,
         attempts: 1,
+        retries: 0,
     };
     Event::Finished { request, outcome }
 }
@@ -148,6 +150,8 @@ fn large_outputs_of_many_hosts_are_printed_whole_in_little_memory() {
         prefix: true,
         quiet: true,
         color: ColorChoice::Never,
+        spill_max: DEFAULT_SPILL_MAX,
+        save: SavePlan::default(),
     };
     let options = Options::new(&plan, 0, &Facts::default(), "/nowhere".into());
     let hosts = (0..HOSTS)

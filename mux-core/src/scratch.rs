@@ -3,14 +3,14 @@
 
 use bytes::BytesMut;
 
-/// One read takes at most this: what a socket commonly holds, and what a 4 KiB payload sliced out of it may keep
-/// alive at worst.
-const SCRATCH: usize = 64 * 1024;
+/// One read takes at most this: four of the largest packets that are common, so that few of them lie across two reads,
+/// and what a payload that was sliced out of it may keep alive at worst.
+const SCRATCH: usize = 128 * 1024;
 
 /// A read gets at least this much room; with less left the buffer is renewed.
 pub(crate) const READ_MIN: usize = 16 * 1024;
 
-/// Reads go one behind the other through the same 64 KiB, so that small ones cost neither an allocation nor the
+/// Reads go one behind the other through the same 128 KiB, so that small ones cost neither an allocation nor the
 /// clearing of the whole buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {

@@ -177,7 +177,7 @@ fn a_slow_owner_slows_its_peer_and_loses_nothing() {
     let mut take = |driver: &mut Driver<Raw>, event| match event {
         Event::Protocol(key, mux_proto::RawEvent::Data(data)) if key == other => {
             received.extend_from_slice(&data);
-            assert!(driver.peek(other).unwrap().unconsumed() <= 256 * 1024 + 64 * 1024);
+            assert!(driver.peek(other).unwrap().unconsumed() <= 256 * 1024 + 128 * 1024);
             false
         }
         Event::Protocol(key, mux_proto::RawEvent::Eof) => key == other,

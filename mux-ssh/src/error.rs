@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::client::{AuthViolation, ChannelViolation};
 use crate::keys::KeyBlobError;
+use crate::printable::Printable;
 
 /// Why a connection failed. The first error of a connection is its last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,7 +195,7 @@ impl fmt::Display for Error {
             Self::Incompatible(incompatible) => incompatible.fmt(f),
             Self::Misuse(misuse) => misuse.fmt(f),
             Self::Disconnected { code, description } => {
-                write!(f, "disconnected (reason {code}): {}", description.escape_debug())
+                write!(f, "disconnected (reason {code}): {}", Printable::new(description))
             }
             Self::UnexpectedEof => f.write_str("connection closed by the server"),
             Self::HostKeyRejected => f.write_str("host key not accepted"),
@@ -219,7 +220,7 @@ fn fmt_auth_failed(f: &mut fmt::Formatter<'_>, methods: &[String], partial: bool
     if methods.is_empty() {
         return Ok(());
     }
-    write!(f, " (server offers {})", methods.join(",").escape_debug())
+    write!(f, " (server offers {})", Printable::new(&methods.join(",")))
 }
 
 impl fmt::Display for Violation {
@@ -267,7 +268,11 @@ impl fmt::Display for Incompatible {
             Self::Mac(theirs) => ("MAC", theirs),
             Self::Compression(theirs) => ("compression", theirs),
         };
-        write!(f, "no common {what}; the server offers {theirs}")
+        write!(
+            f,
+            "no common {what}; the server offers {}",
+            Printable::new(theirs)
+        )
     }
 }
 

@@ -5,6 +5,7 @@ mod files;
 pub use files::{agent, key_file, known_hosts, ssh_config};
 
 pub use crate::client::fuzzing::{auth, channel};
+pub use crate::keys::fuzzing::key_der;
 pub use crate::transport::fuzzing::{
-    ext_info, identification, kex_reply, kexinit, packet, public_key, transport,
+    ext_info, identification, kex_reply, kex_value, kexinit, packet, public_key, sealed_packet, transport,
 };

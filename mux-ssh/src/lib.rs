@@ -49,6 +49,7 @@ pub mod keys;
 pub mod known_hosts;
 pub mod message;
 mod pattern;
+mod printable;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod transport;
@@ -56,6 +57,7 @@ pub mod wire;
 
 pub use client::Client;
 pub use error::{Error, Incompatible, Misuse, Violation};
+pub use printable::{MAX_PRINTED, Printable};
 
 /// The example in the README compiles.
 #[cfg(doctest)]

@@ -5,6 +5,9 @@ use bytes::{BufMut, BytesMut};
 
 use crate::Violation;
 
+/// What stands between two names of a list.
+const COMMA: u8 = b',';
+
 /// Reads fields from the front of a message. Borrows; copies nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
@@ -125,12 +128,17 @@ impl<'a> Reader<'a> {
     /// [`Violation::Truncated`], [`Violation::NameList`] if it is not printable ASCII or has an empty name.
     pub fn name_list(&mut self) -> Result<NameList<'a>, Violation> {
         let field = self.string()?;
-        let text = std::str::from_utf8(field).map_err(|_| Violation::NameList)?;
-        let printable = field.iter().all(u8::is_ascii_graphic);
-        let empty_name = !text.is_empty() && text.split(',').any(str::is_empty);
-        if !printable || empty_name {
+        // Every host sends a kilobyte of names: passes without early exit, which the compiler turns into vector code.
+        let printable = field.iter().fold(true, |all, byte| all & byte.is_ascii_graphic());
+        let pairs = field.iter().zip(field.iter().skip(1));
+        let doubled = pairs.fold(false, |any, (&one, &next)| {
+            any | ((one == COMMA) & (next == COMMA))
+        });
+        let at_an_end = field.first() == Some(&COMMA) || field.last() == Some(&COMMA);
+        if !printable || doubled || at_an_end {
             return Err(Violation::NameList);
         }
+        let text = std::str::from_utf8(field).map_err(|_| Violation::NameList)?;
         Ok(NameList { text })
     }
 }
@@ -144,7 +152,20 @@ pub struct NameList<'a> {
 impl<'a> NameList<'a> {
     /// The names, in the sender's order.
     pub fn iter(self) -> impl Iterator<Item = &'a str> + Clone {
-        self.text.split(',').filter(|name| !name.is_empty())
+        Names { rest: self.text }
+    }
+
+    /// How many names there are, without looking at any.
+    #[must_use]
+    pub fn len(self) -> usize {
+        let commas = self.text.bytes().filter(|&byte| byte == COMMA).count();
+        commas + usize::from(!self.text.is_empty())
+    }
+
+    /// Whether there is no name.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.text.is_empty()
     }
 
     /// The name that the sender prefers.
@@ -157,6 +178,29 @@ impl<'a> NameList<'a> {
     #[must_use]
     pub fn contains(self, name: &str) -> bool {
         self.iter().any(|candidate| candidate == name)
+    }
+}
+
+/// The names that are left. By bytes: names are short, and a search that prepares itself costs more than it saves.
+#[derive(Clone, Debug)]
+struct Names<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Names<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let end = self.rest.bytes().position(|byte| byte == COMMA);
+        let (name, rest) = match end {
+            Some(end) => (self.rest.get(..end)?, self.rest.get(end + 1..)?),
+            None => (self.rest, ""),
+        };
+        self.rest = rest;
+        Some(name)
     }
 }
 
@@ -342,6 +386,18 @@ mod tests {
             );
         }
         assert_eq!(Reader::new(&[0, 0, 0, 0]).name_list().unwrap().first(), None);
+    }
+
+    #[test]
+    fn name_lists_are_counted_as_they_are_read() {
+        for names in [vec![], vec!["a"], vec!["a", "bc", "d"]] {
+            let field = written(|w| {
+                w.name_list(names.iter().copied());
+            });
+            let list = Reader::new(&field).name_list().unwrap();
+            assert_eq!(list.iter().collect::<Vec<_>>(), names);
+            assert_eq!((list.len(), list.is_empty()), (names.len(), names.is_empty()));
+        }
     }
 
     #[test]

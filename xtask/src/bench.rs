@@ -1,16 +1,25 @@
-//! `cargo xtask bench cold|rtt|loop`: ours against others, in the same run, as whole processes with their children.
+//! `cargo xtask bench cold|sequence|bulk|rtt|loop|scale|idle|knownhosts`: ours against others, in the same run, as whole
+//! processes with their children.
 //!
 //! It builds release binaries, measures them and writes what it prints as JSON below `target/bench/`, too.
 
+mod bulk;
 mod clients;
 mod cold;
+mod comparison;
 mod cost;
+mod embedded;
 mod fleet;
+mod group;
 mod hold;
+mod idle;
+mod knownhosts;
 mod loops;
 mod options;
 mod packets;
 mod rtt;
+mod scale;
+mod sequence;
 mod servers;
 mod statistics;
 mod table;
@@ -33,9 +42,16 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     }
     let measure: fn(&Options) -> Result<Value> = match options.verb.as_str() {
         "cold" => cold::run,
+        "sequence" => sequence::run,
+        "bulk" => bulk::run,
         "rtt" => rtt::run,
         "loop" => loops::run,
-        other => bail!("no benchmark `{other}`; there are cold, rtt, loop"),
+        "scale" => scale::run,
+        "idle" => idle::run,
+        "knownhosts" => knownhosts::run,
+        other => bail!(
+            "no benchmark `{other}`; there are cold, sequence, bulk, rtt, loop, scale, idle, knownhosts"
+        ),
     };
     cleanup::on_signals()?;
     if options.verb == "loop" {
@@ -43,6 +59,14 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     } else {
         build::release(&["--package", "mux-core", "--example", "relay"])?;
         build::release(&["--package", "mux-cli", "--bin", "mux", "--example", "hold"])?;
+        build::release(&[
+            "--package",
+            "mux-cli",
+            "--example",
+            "targets",
+            "--example",
+            "kept",
+        ])?;
     }
     let results = measure(&options)?;
     save(&options.verb, results)

@@ -63,7 +63,7 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ),
     (
         "bench",
-        "cold|rtt|loop [--install-peers]    measure against other clients and loops",
+        "cold|sequence|bulk|rtt|loop|scale|idle|knownhosts [--install-peers] measure, against others where there are any",
         bench::run,
     ),
 ];

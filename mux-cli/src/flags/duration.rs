@@ -7,6 +7,9 @@ use std::time::Duration;
 /// The longest time that makes sense, a year: anything above is a typing error, and sums of it can't overflow.
 pub const MAX_DURATION: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// The shortest time but none: what is below is a typing error too, and could be rounded to zero, which means never.
+pub const MIN_DURATION: Duration = Duration::from_millis(1);
+
 /// A text that is not a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DurationError {
@@ -14,6 +17,8 @@ pub enum DurationError {
     Malformed,
     /// Over [`MAX_DURATION`].
     TooLong,
+    /// Below [`MIN_DURATION`], but not zero.
+    TooShort,
     /// Nothing can be done in no time.
     Zero,
 }
@@ -22,7 +27,8 @@ impl fmt::Display for DurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Malformed => "write seconds (10, 1.5) or numbers with units (500ms, 90s, 1h30m, 2d)",
-            Self::TooLong => "longer than a year",
+            Self::TooLong => "longer than a year (365d)",
+            Self::TooShort => "shorter than a millisecond; write at least 1ms",
             Self::Zero => "a time above zero is needed",
         })
     }
@@ -91,6 +97,8 @@ fn amount(number: &str, unit: f64) -> Result<Duration, DurationError> {
     let time = Duration::try_from_secs_f64(number * unit).map_err(|_| DurationError::TooLong)?;
     if time > MAX_DURATION {
         Err(DurationError::TooLong)
+    } else if number > 0.0 && time < MIN_DURATION {
+        Err(DurationError::TooShort)
     } else {
         Ok(time)
     }

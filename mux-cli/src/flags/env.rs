@@ -3,8 +3,9 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
+use super::UsageError;
 use super::duration::{parse_deadline, parse_duration};
-use super::{UsageError, table};
+use super::fanout::parse_fanout;
 
 /// Variables that stand in for flags. An empty one counts as not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,19 +35,19 @@ impl Environment {
 
     pub(super) fn fanout(&self) -> Result<Option<usize>, UsageError> {
         value(self.fanout.as_deref(), "MUX_FANOUT", |text| {
-            table::parse_fanout(text).ok()
+            parse_fanout(text).map_err(|error| error.to_string())
         })
     }
 
     pub(super) fn connect_timeout(&self) -> Result<Option<Duration>, UsageError> {
         value(self.connect_timeout.as_deref(), "MUX_CONNECT_TIMEOUT", |text| {
-            parse_deadline(text).ok()
+            parse_deadline(text).map_err(|error| error.to_string())
         })
     }
 
     pub(super) fn timeout(&self) -> Result<Option<Duration>, UsageError> {
         value(self.timeout.as_deref(), "MUX_TIMEOUT", |text| {
-            parse_duration(text).ok()
+            parse_duration(text).map_err(|error| error.to_string())
         })
     }
 }
@@ -54,14 +55,16 @@ impl Environment {
 fn value<T>(
     given: Option<&OsStr>,
     name: &'static str,
-    parse: impl Fn(&str) -> Option<T>,
+    parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Option<T>, UsageError> {
     let Some(given) = given.filter(|value| !value.is_empty()) else {
         return Ok(None);
     };
-    let wrong = || UsageError::Environment {
+    let text = given.to_string_lossy();
+    let parsed = parse(&text);
+    parsed.map(Some).map_err(|advice| UsageError::Environment {
         name,
-        value: given.to_string_lossy().into_owned(),
-    };
-    given.to_str().and_then(parse).map(Some).ok_or_else(wrong)
+        value: text.into_owned(),
+        advice,
+    })
 }

@@ -2,11 +2,15 @@
 
 use std::fmt;
 
+use mux_ssh::Printable;
+
 /// A command line that can't be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsageError {
     /// What the flag parser says, ready to print.
     Flags(String),
+    /// `mux` alone, and the help that says what there is.
+    NoSubcommand(String),
     /// `mux run` without a command.
     NoCommand,
     /// A subcommand that is planned.
@@ -22,31 +26,41 @@ pub enum UsageError {
     },
     /// `-b` or `-B` beside another `--output`.
     TwoFormats,
+    /// Standard input for the list of hosts and for the commands.
+    StdinTwice,
     /// A variable of the environment whose value is wrong.
     Environment {
         /// Its name.
         name: &'static str,
         /// Its value.
         value: String,
+        /// What would have been right.
+        advice: String,
     },
 }
 
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Flags(text) => f.write_str(text.trim_end()),
+            // The parser's own word for what all of ours have in front.
+            Self::Flags(text) => f.write_str(text.strip_prefix("error: ").unwrap_or(text).trim_end()),
+            Self::NoSubcommand(help) => write!(f, "say what to do, as in `mux run`\n\n{}", help.trim_end()),
             Self::NoCommand => f.write_str(
-                "mux run: no command; write it after the options, as in: mux run -w web[1-3] -- uptime\n\
+                "no command; write it after the options, as in: mux run -w web[1-3] -- uptime\n\
                  (an interactive session is `mux shell`, which is not supported yet)",
             ),
-            Self::NoSuchCommandYet(name) => write!(f, "mux {name}: not supported yet; there is `mux run`"),
-            Self::NotSupportedYet(option) => write!(f, "mux run: {option}: not supported yet"),
-            Self::PeerLetter { letter, advice } => write!(f, "mux run: -{letter}: {advice}"),
-            Self::TwoFormats => f.write_str("mux run: -b and -B are --output grouped; leave one of them out"),
-            Self::Environment { name, value } => {
+            Self::NoSuchCommandYet(name) => write!(f, "{name}: not supported yet; there is `mux run`"),
+            Self::NotSupportedYet(option) => write!(f, "{option}: not supported yet"),
+            Self::PeerLetter { letter, advice } => write!(f, "-{letter}: {advice}"),
+            Self::TwoFormats => f.write_str("-b and -B are --output grouped; leave one of them out"),
+            Self::StdinTwice => f.write_str(
+                "--hosts - and --stdin: both can't read standard input; write --stdin=FILE or --hosts FILE",
+            ),
+            Self::Environment { name, value, advice } => {
                 write!(
                     f,
-                    "mux run: {name}={value:?}: not a value for this variable; change or unset it"
+                    "environment: {name}={}: {advice}; change or unset it",
+                    Printable::new(value)
                 )
             }
         }

@@ -4,11 +4,15 @@
 mod duration;
 mod env;
 mod error;
+mod fanout;
+mod foreign;
+mod size;
 mod table;
 #[cfg(test)]
 mod tests;
+mod variable;
 
-pub use duration::{DurationError, MAX_DURATION, parse_duration};
+pub use duration::{DurationError, MAX_DURATION, MIN_DURATION, parse_duration};
 pub use env::Environment;
 pub use error::UsageError;
 
@@ -18,9 +22,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ArgMatches;
+use clap::error::ErrorKind;
 
 use crate::plan::{
-    Action, ColorChoice, Connection, DEFAULT_FANOUT, ExitRule, Family, Format, OutputPlan, Plan, Transport,
+    Action, ColorChoice, Connection, DEFAULT_FANOUT, DEFAULT_SPILL_MAX, ExitRule, Family, Format,
+    MissingStatus, OutputPlan, Plan, SavePlan, StdinSource, Transport, Variable, Variables,
 };
 use crate::targets::{HostsSource, TargetSpec};
 
@@ -43,13 +49,18 @@ pub fn parse(
 ) -> Result<Invocation, UsageError> {
     let matches = match table::command().try_get_matches_from(args) {
         Ok(matches) => matches,
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            return Err(UsageError::NoSubcommand(error.render().to_string()));
+        }
         Err(error) if error.use_stderr() => return Err(UsageError::Flags(error.render().to_string())),
         Err(error) => return Ok(Invocation::Print(error.render().to_string())),
     };
     match matches.subcommand() {
         Some(("run", run)) => Ok(Invocation::Run(Box::new(plan(run, environment)?))),
         Some((name, _)) => Err(UsageError::NoSuchCommandYet(name.to_owned())),
-        None => Err(UsageError::Flags(table::command().render_help().to_string())),
+        None => Err(UsageError::NoSubcommand(
+            table::command().render_help().to_string(),
+        )),
     }
 }
 
@@ -64,6 +75,13 @@ fn plan(run: &ArgMatches, environment: &Environment) -> Result<Plan, UsageError>
         timeout: seconds(run, "timeout")
             .or(environment.timeout()?)
             .filter(|timeout| !timeout.is_zero()),
+        environment: variables(run),
+        stdin: stdin(run)?,
+        retries: run.get_one("retries").copied().unwrap_or(0),
+        missing_status: run
+            .get_one::<MissingStatus>("missing-status")
+            .copied()
+            .unwrap_or_default(),
         connection: connection(run, environment)?,
         output: output(run)?,
         exit: if run.get_flag("status") {
@@ -77,13 +95,13 @@ fn plan(run: &ArgMatches, environment: &Environment) -> Result<Plan, UsageError>
 
 /// Letters and options that are known and not to be had come first: whatever else is wrong, this is what helps.
 fn refuse_foreign(run: &ArgMatches) -> Result<(), UsageError> {
-    if let Some(letter) = table::PEER_LETTERS.iter().find(|letter| given(run, letter.id)) {
+    if let Some(letter) = foreign::PEER_LETTERS.iter().find(|letter| given(run, letter.id)) {
         return Err(UsageError::PeerLetter {
             letter: letter.short,
             advice: letter.advice,
         });
     }
-    match table::LATER.iter().find(|option| given(run, option.id())) {
+    match foreign::LATER.iter().find(|option| given(run, option.id())) {
         Some(option) => Err(UsageError::NotSupportedYet(option.shown())),
         None => Ok(()),
     }
@@ -142,6 +160,33 @@ fn action(run: &ArgMatches) -> Result<Action, UsageError> {
     }
 }
 
+fn stdin(run: &ArgMatches) -> Result<Option<StdinSource>, UsageError> {
+    let source = run
+        .get_one::<PathBuf>("stdin")
+        .map(|path| match path.as_os_str().as_bytes() {
+            b"-" => StdinSource::Inherited,
+            _ => StdinSource::File(path.clone()),
+        });
+    let names_hosts = targets(run).hosts.contains(&HostsSource::Stdin);
+    match source {
+        Some(StdinSource::Inherited) if names_hosts => Err(UsageError::StdinTwice),
+        source => Ok(source),
+    }
+}
+
+/// A name that is given twice has its last value, as in a shell.
+fn variables(run: &ArgMatches) -> Variables {
+    let mut given: Vec<Variable> = Vec::new();
+    for variable in run.get_many::<Variable>("env").into_iter().flatten() {
+        given.retain(|earlier| earlier.name != variable.name);
+        given.push(variable.clone());
+    }
+    Variables {
+        given,
+        info: run.get_flag("env-info"),
+    }
+}
+
 fn connection(run: &ArgMatches, environment: &Environment) -> Result<Connection, UsageError> {
     let family = match (run.get_flag("ipv4"), run.get_flag("ipv6")) {
         (true, _) => Family::V4,
@@ -183,5 +228,11 @@ fn output(run: &ArgMatches) -> Result<OutputPlan, UsageError> {
         prefix: !run.get_flag("no-prefix"),
         quiet: run.get_flag("quiet"),
         color: *run.get_one::<ColorChoice>("color").expect("has a default"),
+        spill_max: run.get_one("spill-max").copied().unwrap_or(DEFAULT_SPILL_MAX),
+        save: SavePlan {
+            outdir: run.get_one::<PathBuf>("outdir").cloned(),
+            errdir: run.get_one::<PathBuf>("errdir").cloned(),
+            is_shown: format != Format::Jsonl && (named.is_some() || gathered.is_some()),
+        },
     })
 }

@@ -4,131 +4,17 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _, ValueParser};
+use clap::builder::{
+    OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser as _, ValueParser,
+};
 use clap::{Arg, ArgAction, Command, value_parser};
 
 use super::duration::{parse_deadline, parse_duration};
-use crate::plan::{ColorChoice, Format, Transport};
-
-/// A letter with several meanings in other tools: guessing one would run something else than was meant.
-pub(super) struct PeerLetter {
-    pub(super) short: char,
-    pub(super) id: &'static str,
-    pub(super) advice: &'static str,
-}
-
-pub(super) const PEER_LETTERS: &[PeerLetter] = &[
-    PeerLetter {
-        short: 'u',
-        id: "peer-u",
-        advice: "a timeout in clush and pdsh, a user in ansible; write --timeout SECONDS or -l USER",
-    },
-    PeerLetter {
-        short: 't',
-        id: "peer-t",
-        advice: "a timeout in clush, pdsh and pssh, a terminal in ssh; write --connect-timeout or --timeout SECONDS",
-    },
-    PeerLetter {
-        short: 'r',
-        id: "peer-r",
-        advice: "copying of trees in clush and scp; that will be `mux put --recursive`, which is not supported yet",
-    },
-];
-
-/// An option that is planned: known, so that the answer is better than "unexpected argument".
-pub(super) struct Later {
-    short: Option<char>,
-    long: Option<&'static str>,
-}
-
-impl Later {
-    pub(super) fn id(&self) -> &'static str {
-        match (self.long, self.short) {
-            (Some(long), _) => long,
-            (None, Some('J')) => "later-J",
-            (None, _) => "later-n",
-        }
-    }
-
-    pub(super) fn shown(&self) -> String {
-        match (self.short, self.long) {
-            (Some(short), Some(long)) => format!("-{short} (--{long})"),
-            (Some(short), None) => format!("-{short}"),
-            (None, long) => format!("--{}", long.unwrap_or_default()),
-        }
-    }
-}
-
-const fn letter(short: char, long: &'static str) -> Later {
-    Later {
-        short: Some(short),
-        long: Some(long),
-    }
-}
-
-const fn long(long: &'static str) -> Later {
-    Later {
-        short: None,
-        long: Some(long),
-    }
-}
-
-pub(super) const LATER: &[Later] = &[
-    letter('g', "group"),
-    letter('a', "all"),
-    letter('A', "forward-agent"),
-    letter('K', "ask-become-password"),
-    Later {
-        short: Some('J'),
-        long: None,
-    },
-    Later {
-        short: Some('n'),
-        long: None,
-    },
-    long("forward-agent-to-all"),
-    long("inventory"),
-    long("limit"),
-    long("pick"),
-    long("failed"),
-    long("sudo"),
-    long("become-password-command"),
-    long("env"),
-    long("env-info"),
-    long("stdin"),
-    long("subst"),
-    long("agent"),
-    long("persist"),
-    long("raw-output"),
-    long("diff"),
-    long("regroup"),
-    long("outdir"),
-    long("errdir"),
-    long("fail-fast"),
-    long("max-fail"),
-    long("retries"),
-    long("missing-status"),
-    long("spill-max"),
-];
-
-/// Subcommands that are planned.
-const LATER_COMMANDS: &[&str] = &[
-    "script",
-    "put",
-    "get",
-    "ssh",
-    "shell",
-    "nodes",
-    "ping",
-    "hosts",
-    "status",
-    "daemon",
-    "forward",
-    "config",
-    "completion",
-    "man",
-    "ansible",
-];
+use super::fanout::parse_fanout;
+use super::foreign;
+use super::size::parse_size;
+use super::variable::parse_variable;
+use crate::plan::{ColorChoice, Format, MAX_RETRIES, MissingStatus, Transport};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -162,21 +48,9 @@ pub(super) fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand_required(true)
         .subcommand(run());
-    LATER_COMMANDS
+    foreign::LATER_COMMANDS
         .iter()
-        .fold(mux, |mux, name| mux.subcommand(later_command(name)))
-}
-
-fn later_command(name: &'static str) -> Command {
-    let anything = Arg::new("anything")
-        .num_args(0..)
-        .allow_hyphen_values(true)
-        .trailing_var_arg(true)
-        .value_parser(value_parser!(OsString));
-    Command::new(name)
-        .hide(true)
-        .disable_help_flag(true)
-        .arg(anything)
+        .fold(mux, |mux, name| mux.subcommand(foreign::later_command(name)))
 }
 
 fn run() -> Command {
@@ -195,34 +69,8 @@ fn run() -> Command {
         .args(connection())
         .args(execution())
         .args(output())
-        .args(
-            PEER_LETTERS
-                .iter()
-                .map(|letter| hidden(letter.id).short(letter.short)),
-        )
-        .args(LATER.iter().map(later))
+        .args(foreign::args())
         .arg(command)
-}
-
-fn hidden(id: &'static str) -> Arg {
-    Arg::new(id).hide(true).action(ArgAction::SetTrue)
-}
-
-/// They may come with a value, which is not looked at.
-fn later(option: &Later) -> Arg {
-    let arg = match option.short {
-        Some(short) => Arg::new(option.id()).short(short),
-        None => Arg::new(option.id()),
-    };
-    let arg = match option.long {
-        Some(long) => arg.long(long),
-        None => arg,
-    };
-    let with_any_value = arg.num_args(0..=1).default_missing_value("");
-    with_any_value
-        .hide(true)
-        .action(ArgAction::Append)
-        .value_parser(value_parser!(OsString))
 }
 
 fn valued(id: &'static str, name: &'static str, help: &'static str) -> Arg {
@@ -271,6 +119,7 @@ fn connection() -> [Arg; 10] {
             valued("login", "USER", "User, for targets that name none").short('l'),
             valued("port", "PORT", "Port, for targets that name none")
                 .short('p')
+                .allow_negative_numbers(true)
                 .value_parser(value_parser!(u16).range(1..)),
             valued("identity", "FILE", "Private key; may be repeated")
                 .short('i')
@@ -294,9 +143,11 @@ fn connection() -> [Arg; 10] {
                 "For name, TCP and key exchange [default: 10s]",
             )
             .long("connect-timeout")
+            .allow_negative_numbers(true)
             .value_parser(parse_deadline),
             valued("login-timeout", "TIME", "For authentication [default: 60s]")
                 .long("login-timeout")
+                .allow_negative_numbers(true)
                 .value_parser(parse_deadline),
             valued(
                 "transport",
@@ -312,12 +163,13 @@ fn connection() -> [Arg; 10] {
     )
 }
 
-fn execution() -> [Arg; 4] {
+fn execution() -> [Arg; 10] {
     headed(
         "How to run",
         [
             valued("fanout", "N", "Hosts at once [default: 64]")
                 .short('f')
+                .allow_negative_numbers(true)
                 .value_parser(parse_fanout),
             valued(
                 "timeout",
@@ -325,18 +177,64 @@ fn execution() -> [Arg; 4] {
                 "Kill a command that takes longer (10, 1.5, 500ms, 5m; 0: never)",
             )
             .long("timeout")
+            .allow_negative_numbers(true)
             .value_parser(parse_duration),
             switch(
                 "argv",
                 "Quote each word for a POSIX shell, so that it arrives as one",
             )
             .long("argv"),
+            valued(
+                "env",
+                "NAME=VALUE",
+                "Ask servers to set a variable (AcceptEnv decides); may be repeated",
+            )
+            .long("env")
+            .action(ArgAction::Append)
+            .value_parser(OsStringValueParser::new().try_map(|word| parse_variable(&word))),
+            switch(
+                "env-info",
+                "The same for MUX_HOST, MUX_NODENUM (from 0), MUX_NUMNODES",
+            )
+            .long("env-info"),
+            valued(
+                "retries",
+                "N",
+                "Try hosts again whose command can't have started [default: 0]",
+            )
+            .long("retries")
+            .value_parser(value_parser!(u32).range(0..=i64::from(MAX_RETRIES))),
+            valued(
+                "stdin",
+                "FILE",
+                "Give every command FILE to read, or our own standard input, which is not read otherwise",
+            )
+            .long("stdin")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("-")
+            .overrides_with("no-stdin")
+            .value_parser(value_parser!(PathBuf)),
+            switch("no-stdin", "Don't read standard input: so it is without --stdin")
+                .short('n')
+                .overrides_with("stdin"),
             switch("status", "Exit with the largest remote status").short('S'),
+            valued(
+                "missing-status",
+                "WHAT",
+                "What a command is that ends without a status: unknown or ok [default: unknown]",
+            )
+            .long("missing-status")
+            .hide_possible_values(true)
+            .value_parser(choice(&[
+                ("unknown", MissingStatus::Unknown),
+                ("ok", MissingStatus::Ok),
+            ])),
         ],
     )
 }
 
-fn output() -> [Arg; 7] {
+fn output() -> [Arg; 10] {
     let formats = [
         ("text", Format::Text),
         ("grouped", Format::Grouped { with_stderr: false }),
@@ -367,6 +265,24 @@ fn output() -> [Arg; 7] {
                 .hide_default_value(true)
                 .hide_possible_values(true)
                 .value_parser(choice(&colors)),
+            valued(
+                "outdir",
+                "DIR",
+                "Standard output into a file for each host, in the place of printing it; \
+                with -b, -B or --output text besides that",
+            )
+            .long("outdir")
+            .value_parser(value_parser!(PathBuf)),
+            valued("errdir", "DIR", "The same for standard error")
+                .long("errdir")
+                .value_parser(value_parser!(PathBuf)),
+            valued(
+                "spill-max",
+                "SIZE",
+                "What temporary files for large output may hold; more is cut [default: 4G]",
+            )
+            .long("spill-max")
+            .value_parser(parse_size),
             switch("quiet", "No summary, no warnings, no progress").short('q'),
             Arg::new("verbose")
                 .short('v')
@@ -386,20 +302,4 @@ fn choice<T: Clone + Send + Sync + 'static>(names: &[(&'static str, T)]) -> Valu
             .map(|(_, value)| value.clone())
             .expect("the parser lets only these names through")
     }))
-}
-
-/// A number that is no fanout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FanoutError;
-
-impl std::fmt::Display for FanoutError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("write a number of hosts, at least 1")
-    }
-}
-
-impl std::error::Error for FanoutError {}
-
-pub(super) fn parse_fanout(text: &str) -> Result<usize, FanoutError> {
-    text.parse().ok().filter(|fanout| *fanout > 0).ok_or(FanoutError)
 }

@@ -84,11 +84,35 @@ fn without_a_command_the_shell_is_named() {
     check_error("run -w a", &["mux shell", "not supported yet"]);
 }
 
+fn variable(name: &str, value: &str) -> Variable {
+    Variable {
+        name: name.into(),
+        value: value.into(),
+    }
+}
+
+#[test]
+fn the_value_of_a_variable_is_any_bytes() {
+    let line: &[&[u8]] = &[b"run", b"-w", b"a", b"--env", b"_x9=\xff =\n", b"ls"];
+    let Invocation::Run(plan) = parse_words(line, &Environment::default()).unwrap() else {
+        panic!("{line:?}")
+    };
+    let [only] = plan.environment.given.as_slice() else {
+        panic!("{:?}", plan.environment)
+    };
+    assert_eq!(
+        (only.name.as_str(), only.value.as_slice()),
+        ("_x9", b"\xff =\n".as_slice())
+    );
+}
+
 #[test]
 fn every_flag_lands_in_its_place() {
     let plan = plan_of(
         "-w web[1-3] -wdb1 -x web2 --hosts fleet --hosts - -f 8 -l root -p 2222 -i k1 -ik2 -F cfg -o A=1 -oB=2 -B -N \
-         -S -q -vv -6 --connect-timeout 1.5 --login-timeout 2m --timeout 500ms --color never --transport local ls",
+         -S -q -vv -6 --connect-timeout 1.5 --login-timeout 2m --timeout 500ms --color never --transport local \
+         --env A=1 --env B= --env A=2=3 --env-info --retries 3 --missing-status ok --spill-max 1.5G --outdir out \
+         --errdir=err --stdin=in ls",
     );
     assert_eq!(
         plan,
@@ -101,6 +125,13 @@ fn every_flag_lands_in_its_place() {
             action: Action::Run(b"ls".to_vec()),
             fanout: 8,
             timeout: Some(Duration::from_millis(500)),
+            environment: Variables {
+                given: vec![variable("B", ""), variable("A", "2=3")],
+                info: true,
+            },
+            stdin: Some(StdinSource::File("in".into())),
+            retries: 3,
+            missing_status: MissingStatus::Ok,
             connection: Connection {
                 user: Some("root".into()),
                 port: Some(2222),
@@ -117,6 +148,12 @@ fn every_flag_lands_in_its_place() {
                 prefix: false,
                 quiet: true,
                 color: ColorChoice::Never,
+                spill_max: 3 << 29,
+                save: SavePlan {
+                    outdir: Some("out".into()),
+                    errdir: Some("err".into()),
+                    is_shown: true,
+                },
             },
             exit: ExitRule::Largest,
             verbose: 2,
@@ -134,8 +171,13 @@ fn defaults_are_those_of_the_manual() {
         prefix: true,
         quiet: false,
         color: ColorChoice::Auto,
+        spill_max: 4 << 30,
+        save: SavePlan::default(),
     };
     assert_eq!((plan.output, plan.exit), (output, ExitRule::Fleet));
+    assert_eq!((plan.environment, plan.retries), (Variables::default(), 0));
+    assert_eq!(plan.stdin, None);
+    assert_eq!(plan.missing_status, MissingStatus::Unknown);
 }
 
 #[test]
@@ -151,6 +193,21 @@ fn the_last_of_contradicting_flags_wins() {
         plan_of("-w a -bB ls").output.format,
         Format::Grouped { with_stderr: true }
     );
+}
+
+#[test]
+fn standard_input_is_read_on_request_only() {
+    let stdin = |line: &str| plan_of(&format!("-w a {line} ls")).stdin;
+    assert_eq!(stdin("--stdin"), Some(StdinSource::Inherited));
+    assert_eq!(stdin("--stdin=-"), Some(StdinSource::Inherited));
+    assert_eq!(stdin("--stdin=./-"), Some(StdinSource::File("./-".into())));
+    assert_eq!(stdin("-n"), None);
+    assert_eq!(stdin("--stdin -n"), None);
+    assert_eq!(stdin("-n --stdin"), Some(StdinSource::Inherited));
+    // The word after it is the command.
+    assert_eq!(plan_of("-w a --stdin cat").action, Action::Run(b"cat".to_vec()));
+    check_error("run --stdin --hosts - cat", &["--hosts -", "--stdin=FILE"]);
+    assert_eq!(stdin("--stdin=f --hosts -"), Some(StdinSource::File("f".into())));
 }
 
 #[test]
@@ -196,11 +253,10 @@ fn planned_options_and_commands_are_not_supported_yet() {
         "-A",
         "-K",
         "-J jump",
-        "-n",
         "--limit web",
         "--limit=web",
         "--sudo",
-        "--outdir d",
+        "--raw-output",
     ] {
         check_error(
             &format!("run {option} -w a ls"),
@@ -233,6 +289,14 @@ fn mistakes_in_flags_are_named() {
         &["--connect-timeout", "above zero"],
     );
     check_error("run --color blue -w a ls", &["blue", "never"]);
+    check_error("run --env A -w a ls", &["--env", "NAME=VALUE"]);
+    check_error("run --env 1A=x -w a ls", &["--env", "1A", "no name"]);
+    check_error("run --env =x -w a ls", &["--env", "no name"]);
+    check_error("run --env A-B=x -w a ls", &["--env", "A-B", "no name"]);
+    check_error("run --retries -1 -w a ls", &["-1"]);
+    check_error("run --retries 101 -w a ls", &["--retries", "101"]);
+    check_error("run --spill-max 4X -w a ls", &["--spill-max", "512K"]);
+    check_error("run --missing-status bad -w a ls", &["bad", "unknown"]);
     check_error("run -w", &["-w"]);
     check_error("frob", &["frob"]);
 }
@@ -304,7 +368,10 @@ fn the_environment_stands_in_for_flags_and_flags_win() {
 fn a_wrong_variable_is_named() {
     let line: Vec<&[u8]> = "run -w a ls".split(' ').map(str::as_bytes).collect();
     for (environment, name) in [
-        (environment("0", "", ""), "MUX_FANOUT"),
+        (
+            environment("0", "", ""),
+            "MUX_FANOUT=0: write a number of hosts, at least 1",
+        ),
         (environment("", "0", ""), "MUX_CONNECT_TIMEOUT"),
         (environment("", "", "soon"), "MUX_TIMEOUT"),
     ] {
@@ -339,6 +406,9 @@ fn times_are_seconds_or_numbers_with_units() {
         "", "s", "1x", "-1", "1 s", "1m5", ".", ".5", "1e3", "1..2", "inf", "NaN",
     ] {
         check_duration(text, Err(DurationError::Malformed));
+    }
+    for text in ["0.0000000001", "0.0001s", "0.5ms"] {
+        check_duration(text, Err(DurationError::TooShort));
     }
     for text in ["366d", "99999999999999999999", "200d200d"] {
         check_duration(text, Err(DurationError::TooLong));

@@ -4,17 +4,46 @@
 use std::collections::VecDeque;
 use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mux_ssh::Client;
 use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
 use mux_ssh::transport::RekeyLimits;
 
-use super::job::{Context, Job, Phase, Race, Runner, Session};
-use super::{Action, Family, Links, Prepared, SshOptions, Stage, Status, Transport, outcome, pace};
+use super::job::{Context, Job};
+use super::phase::{Phase, Session};
+use super::{
+    Action, Failure, Family, Links, Prepared, RequestId, SshOptions, Stage, Status, Transport, outcome, pace,
+};
 
 /// How long an address has for itself before the next of the same name is tried beside it (RFC 8305, section 5).
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+
+/// Connections that race to be the first that stands.
+#[derive(Debug)]
+pub(super) struct Race<K> {
+    /// Addresses not tried yet.
+    pub(super) addresses: VecDeque<SocketAddr>,
+    /// The address in whose queue we wait.
+    pub(super) waiting: Option<SocketAddr>,
+    /// The address at which we have a place, and when to use it.
+    pub(super) starting: Option<(Instant, SocketAddr)>,
+    /// On their way.
+    pub(super) runners: Vec<Runner<K>>,
+    /// When the next address gets its chance although the last has not failed.
+    pub(super) next_at: Option<Instant>,
+    /// What the last failed address said.
+    pub(super) failure: Option<String>,
+}
+
+/// One connection with the command already on it.
+#[derive(Debug)]
+pub(super) struct Runner<K> {
+    pub(super) key: K,
+    pub(super) address: SocketAddr,
+    pub(super) channel: ChannelId,
+    pub(super) since: Instant,
+}
 
 impl<K: Copy + Eq + Hash> Job<K> {
     /// The first step out of the queue.
@@ -62,7 +91,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Ok(addresses) => in_turn(addresses, family),
             Err(reason) => {
                 let message = format!("could not resolve {}: {reason}", self.request.address);
-                return self.fail(cx, Status::Unreachable, Stage::Dns, message);
+                let stage = Stage::Dns;
+                return self.fail_or_retry(cx, Status::Unreachable, Failure { stage, message });
             }
         };
         if addresses.is_empty() {
@@ -112,7 +142,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             None if race.runners.is_empty() => {
                 let message = race.failure.take().unwrap_or_default();
-                self.fail(cx, Status::Unreachable, Stage::Tcp, message);
+                let stage = Stage::Tcp;
+                self.fail_or_retry(cx, Status::Unreachable, Failure { stage, message });
             }
             None => {}
         }
@@ -131,6 +162,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             | Phase::Resolving
             | Phase::Session(_)
             | Phase::Local(_)
+            | Phase::Pausing(_)
             | Phase::Over => cx.shared.endpoints.leave(address),
         }
     }
@@ -209,13 +241,15 @@ impl<K: Copy + Eq + Hash> Job<K> {
             accept_none: true,
         });
         client.limit_windows(cx.shared.max_window);
-        let command = self.request.command.clone();
         let channel = client.exec(
             cx.now,
             Exec {
-                command,
-                env: Vec::new(),
-                stdin: Stdin::Closed,
+                command: self.request.command.clone(),
+                env: self.request.env.clone(),
+                stdin: match self.request.stdin {
+                    true => Stdin::Open,
+                    false => Stdin::Closed,
+                },
             },
         );
         (client, channel)
@@ -240,7 +274,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
             lost: None,
         });
         self.heard(cx);
+        self.greeting.clear();
         self.reach(cx, Stage::Banner);
+        self.want_stdin(cx);
     }
 
     /// A connection has failed before it stood.
@@ -282,4 +318,26 @@ fn in_turn(addresses: Vec<SocketAddr>, family: Family) -> VecDeque<SocketAddr> {
         turns.extend(second.pop_front());
     }
     turns
+}
+
+impl<K: Copy + Eq + Hash> Race<K> {
+    pub(super) fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>, request: RequestId) {
+        for runner in self.runners {
+            runner.abort(cx);
+        }
+        if let Some(address) = self.waiting {
+            cx.shared.endpoints.give_up(address, request);
+        }
+        if let Some((_, address)) = self.starting {
+            cx.shared.endpoints.leave(address);
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Runner<K> {
+    pub(super) fn abort<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
+        cx.shared.endpoints.leave(self.address);
+        cx.shared.by_link.remove(&self.key);
+        cx.links.abort(self.key);
+    }
 }

@@ -47,6 +47,13 @@ pub enum Event {
         /// The bytes, untouched.
         data: Bytes,
     },
+    /// The server does not take this variable; the command runs without it.
+    EnvRefused {
+        /// Whose.
+        request: RequestId,
+        /// The variable.
+        name: String,
+    },
     /// The last event of a request.
     Finished {
         /// Whose.
@@ -80,6 +87,8 @@ pub struct Outcome {
     pub timings: Timings,
     /// Connections that were tried.
     pub attempts: u32,
+    /// How often the request was tried again because it had failed.
+    pub retries: u32,
 }
 
 /// Where and why a request failed.

@@ -33,14 +33,17 @@ pub fn judge(
     key: &PublicKey,
     kept: KeptIn<'_>,
 ) -> Decision {
-    let sent = key.fingerprint_sha256();
+    let sent = || key.fingerprint_sha256();
     match (verdict, policy) {
         (Verdict::Known(_), _) => Decision::Accept,
         (Verdict::Unknown { .. }, HostKeyPolicy::AcceptNew) => Decision::Learn,
-        (Verdict::Revoked(place), _) => Decision::Refuse(format!("host key revoked ({place} names {sent})")),
-        (Verdict::Changed(others), _) => Decision::Refuse(changed(host, others, &sent, kept)),
+        (Verdict::Revoked(place), _) => {
+            let sent = sent();
+            Decision::Refuse(format!("host key revoked ({place} names {sent})"))
+        }
+        (Verdict::Changed(others), _) => Decision::Refuse(changed(host, others, &sent(), kept)),
         (Verdict::Unknown { authority }, HostKeyPolicy::Strict) => {
-            let mut text = format!("host key not known ({} {sent})", key.algorithm());
+            let mut text = format!("host key not known ({} {})", key.algorithm(), sent());
             if let Some(place) = authority {
                 text.push_str(&format!(
                     "; the certificate authority of {place} can't be used yet"

@@ -2,15 +2,14 @@
 //! in `connect`, `session` and `kill`; this file never talks to a link but to end it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use mux_ssh::client::ChannelId;
 
 use super::countdown::Countdown;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
+use super::phase::{Phase, Session};
+use super::stdin::Feed;
 use super::{
     Action, Event, Failure, Level, Links, Outcome, Prepared, Request, RequestId, Stage, Status, Ticket,
 };
@@ -19,9 +18,6 @@ use super::{Timings, outcome};
 /// A host that says nothing for this long in connect or authentication stops counting against the fanout: a healthy
 /// one needs a few round trips, and no round trip on Earth takes a second.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
-
-/// `SSH_DISCONNECT_BY_APPLICATION` (RFC 4253, section 11.1).
-const BY_APPLICATION: u32 = 11;
 
 /// What the steps of a job may touch besides the job.
 #[derive(Debug)]
@@ -42,61 +38,8 @@ pub(super) struct Shared<K> {
     pub(super) events: VecDeque<Event>,
     pub(super) left_running: Vec<RequestId>,
     pub(super) max_window: u32,
-}
-
-/// Where a job is.
-#[derive(Debug)]
-pub(super) enum Phase<K> {
-    /// The outside gathers keys and memory.
-    Preparing,
-    /// The outside looks the name up.
-    Resolving,
-    /// TCP connections are on their way to one address or several.
-    Connecting(Race<K>),
-    /// One connection stands.
-    Session(Session<K>),
-    /// A shell on this machine.
-    Local(K),
-    /// Finished.
-    Over,
-}
-
-/// Connections that race to be the first that stands.
-#[derive(Debug)]
-pub(super) struct Race<K> {
-    /// Addresses not tried yet.
-    pub(super) addresses: VecDeque<SocketAddr>,
-    /// The address in whose queue we wait.
-    pub(super) waiting: Option<SocketAddr>,
-    /// The address at which we have a place, and when to use it.
-    pub(super) starting: Option<(Instant, SocketAddr)>,
-    /// On their way.
-    pub(super) runners: Vec<Runner<K>>,
-    /// When the next address gets its chance although the last has not failed.
-    pub(super) next_at: Option<Instant>,
-    /// What the last failed address said.
-    pub(super) failure: Option<String>,
-}
-
-/// One connection with the command already on it.
-#[derive(Debug)]
-pub(super) struct Runner<K> {
-    pub(super) key: K,
-    pub(super) address: SocketAddr,
-    pub(super) channel: ChannelId,
-    pub(super) since: Instant,
-}
-
-/// The connection that won.
-#[derive(Debug)]
-pub(super) struct Session<K> {
-    pub(super) key: K,
-    pub(super) address: SocketAddr,
-    pub(super) channel: ChannelId,
-    /// Still counts as an unauthenticated handshake of its endpoint.
-    pub(super) unauthenticated: bool,
-    /// Whether the command may have run, once the client has said that the connection took it along.
-    pub(super) lost: Option<bool>,
+    /// Nothing more is to start, not even once more.
+    pub(super) held: bool,
 }
 
 /// How the command itself ended.
@@ -116,6 +59,8 @@ pub(super) struct Job<K> {
     pub(super) timings: Timings,
     pub(super) attempt: u32,
     pub(super) tries: u32,
+    /// How often it was tried again after a failure.
+    pub(super) retried: u32,
     pub(super) connect: Countdown,
     pub(super) login: Countdown,
     pub(super) command_deadline: Option<Instant>,
@@ -129,7 +74,10 @@ pub(super) struct Job<K> {
     pub(super) tried: Vec<String>,
     /// What the server said as it ended the connection.
     pub(super) farewell: Option<String>,
+    /// Lines that the server said instead of its identification; bounded by the client.
+    pub(super) greeting: Vec<String>,
     pub(super) ended: Ended,
+    pub(super) feed: Feed,
     pub(super) killing: Option<Killing>,
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
@@ -156,6 +104,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             timings: Timings::default(),
             attempt: 1,
             tries: 0,
+            retried: 0,
             connect: Countdown::Stopped(request.connect_timeout),
             login: Countdown::Stopped(request.login_timeout),
             command_deadline: None,
@@ -165,7 +114,9 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             asking: false,
             tried: Vec::new(),
             farewell: None,
+            greeting: Vec::new(),
             ended: Ended::default(),
+            feed: Feed::default(),
             killing: None,
             last_heard: now,
             silent: false,
@@ -234,7 +185,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         let counts = match &self.phase {
             Phase::Resolving | Phase::Connecting(_) => true,
             Phase::Session(session) => session.unauthenticated && self.signing.is_none() && !self.asking,
-            Phase::Preparing | Phase::Local(_) | Phase::Over => false,
+            Phase::Preparing | Phase::Local(_) | Phase::Pausing(_) | Phase::Over => false,
         };
         (counts && !self.silent).then(|| self.last_heard + SILENCE)
     }
@@ -243,6 +194,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
     pub(super) fn schedule<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         let race = match &self.phase {
             Phase::Connecting(race) => [race.next_at, race.starting.map(|(at, _)| at)],
+            Phase::Pausing(pause) => [Some(pause.until), None],
             Phase::Preparing | Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => {
                 [None, None]
             }
@@ -290,6 +242,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         }
         self.continue_killing(cx);
         self.continue_race(cx);
+        self.continue_pause(cx);
         if self.silent_at().is_some_and(|at| at <= cx.now) {
             self.silent = true;
             cx.shared.fanout.fall_silent();
@@ -306,12 +259,15 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
                 .links
                 .client(*key)
                 .is_some_and(|client| client.may_have_run(*channel)),
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Local(_) | Phase::Over => {
-                false
-            }
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => false,
+            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => false,
         };
         let (status, message) = outcome::out_of_time(self, ran);
-        self.fail(cx, status, self.stage, message);
+        let failure = Failure {
+            stage: self.stage,
+            message,
+        };
+        self.fail_or_retry(cx, status, failure);
     }
 
     pub(super) fn fail<L: Links<Key = K>>(
@@ -334,6 +290,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         if matches!(self.phase, Phase::Over) {
             return;
         }
+        self.close_stdin(cx);
         self.release(cx);
         cx.shared.fanout.leave(std::mem::take(&mut self.silent));
         self.ask(cx, Action::SigningOver);
@@ -344,6 +301,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             error,
             timings: self.timings,
             attempts: self.tries,
+            retries: self.retried,
         };
         cx.shared.events.push_back(Event::Finished {
             request: self.request.id,
@@ -360,43 +318,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Local(key) => {
                 cx.shared.by_link.remove(&key);
             }
-            Phase::Preparing | Phase::Resolving | Phase::Over => {}
-        }
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Race<K> {
-    fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>, request: RequestId) {
-        for runner in self.runners {
-            runner.abort(cx);
-        }
-        if let Some(address) = self.waiting {
-            cx.shared.endpoints.give_up(address, request);
-        }
-        if let Some((_, address)) = self.starting {
-            cx.shared.endpoints.leave(address);
-        }
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Runner<K> {
-    pub(super) fn abort<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
-        cx.shared.endpoints.leave(self.address);
-        cx.shared.by_link.remove(&self.key);
-        cx.links.abort(self.key);
-    }
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Session<K> {
-    /// Says goodbye if there still is somebody to say it to.
-    fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
-        if self.unauthenticated {
-            cx.shared.endpoints.leave(self.address);
-        }
-        if cx.shared.by_link.remove(&self.key).is_some()
-            && let Some(client) = cx.links.client(self.key)
-        {
-            client.disconnect(BY_APPLICATION, "");
+            Phase::Preparing | Phase::Resolving | Phase::Pausing(_) | Phase::Over => {}
         }
     }
 }

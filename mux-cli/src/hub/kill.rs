@@ -8,7 +8,8 @@ use bytes::Bytes;
 use mux_proto::Protocol;
 use mux_ssh::client::{ChannelId, Event, Exec, Stdin};
 
-use super::job::{Context, Job, Phase};
+use super::job::{Context, Job};
+use super::phase::Phase;
 use super::{Links, Reason, Stage, links};
 
 /// How long a command has to end after `signal` TERM: OpenSSH ignores the request for root and forced commands, and
@@ -147,7 +148,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
                     },
                 ));
             }
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Over => {}
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => {}
+            Phase::Pausing(_) | Phase::Over => {}
         }
         None
     }

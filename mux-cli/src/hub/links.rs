@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mux_core::LinkError;
 use mux_ssh::Client;
 
-use super::StreamKind;
+use super::{Request, StreamKind};
 
 /// The connections of a hub.
 pub trait Links {
@@ -23,11 +23,11 @@ pub trait Links {
     /// The attempt could not even be started: no descriptor left, no route.
     fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Self::Key, ErrorKind>;
 
-    /// Runs `command` in a shell on this machine; [`LinkEvent::Output`] and one [`LinkEvent::Exited`] follow.
+    /// Runs the command in a shell on this machine; [`LinkEvent::Output`] and one [`LinkEvent::Exited`] follow.
     ///
     /// # Errors
     /// The process could not be started.
-    fn spawn(&mut self, command: &Bytes) -> Result<Self::Key, ErrorKind>;
+    fn spawn(&mut self, request: &Request) -> Result<Self::Key, ErrorKind>;
 
     /// The client on a link that exists. What it has to say is sent when the loop comes round.
     fn client(&mut self, key: Self::Key) -> Option<&mut Client>;
@@ -37,6 +37,12 @@ pub trait Links {
 
     /// Sends a signal to the process group of a local command.
     fn kill(&mut self, key: Self::Key, signal: Kill);
+
+    /// How many bytes a local command's input takes now; [`LinkEvent::Room`] follows once there is more room.
+    fn local_room(&mut self, key: Self::Key) -> usize;
+
+    /// Gives a local command bytes to read; none: that was all.
+    fn local_write(&mut self, key: Self::Key, data: Bytes);
 
     /// Drops a link now. No event follows.
     fn abort(&mut self, key: Self::Key);
@@ -60,6 +66,8 @@ pub enum LinkEvent {
     Client(mux_ssh::client::Event),
     /// The link is gone: the last event of its key.
     Closed(Result<(), LinkError<mux_ssh::Error>>),
+    /// A local command has read some of what it was given.
+    Room,
     /// A local command wrote something.
     Output(StreamKind, Bytes),
     /// A local command has ended and all its output was delivered: the last event of its key.
@@ -68,5 +76,7 @@ pub enum LinkEvent {
         rc: Option<i32>,
         /// The number of the signal that ended it.
         signal: Option<i32>,
+        /// Bytes that it was given to read and that had not left.
+        unsent: usize,
     },
 }

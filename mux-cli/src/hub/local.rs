@@ -4,18 +4,20 @@ use std::hash::Hash;
 
 use bytes::Bytes;
 
-use super::job::{Context, Ended, Job, Phase};
+use super::job::{Context, Ended, Job};
+use super::phase::Phase;
 use super::{Event, Links, Stage, Status, StreamKind, outcome};
 
 impl<K: Copy + Eq + Hash> Job<K> {
     pub(super) fn begin_local<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         self.tries = 1;
-        match cx.links.spawn(&self.request.command) {
+        match cx.links.spawn(&self.request) {
             Ok(key) => {
                 cx.shared.by_link.insert(key, self.request.id);
                 self.phase = Phase::Local(key);
                 self.reach(cx, Stage::Command);
                 self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
+                self.open_stdin(cx);
             }
             Err(kind) => {
                 let message = format!("could not start a shell: {kind}");
@@ -40,9 +42,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
     pub(super) fn local_exit<L: Links<Key = K>>(
         &mut self,
         cx: &mut Context<'_, L>,
-        rc: Option<i32>,
-        signal: Option<i32>,
+        (rc, signal): (Option<i32>, Option<i32>),
+        unsent: usize,
     ) {
+        self.feed.unsent = unsent;
         self.timings.run = Some(cx.now.saturating_duration_since(self.stage_since));
         self.ended = Ended {
             rc,
@@ -52,7 +55,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             let reason = killing.reason;
             return self.finish_killed(cx, reason, true);
         }
-        let (status, error) = outcome::ended(&self.ended);
+        let (status, error) = outcome::ended(&self.ended, self.request.missing_status);
         self.finish(cx, status, error);
     }
 }

@@ -14,8 +14,11 @@ mod links;
 mod local;
 mod outcome;
 mod pace;
+mod phase;
 mod request;
+mod retry;
 mod session;
+mod stdin;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
@@ -27,11 +30,13 @@ pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links};
 pub use request::{
-    Action, Answer, Family, Judgement, KeyId, Offer, Prepared, Reason, Request, SshOptions, Ticket, Transport,
+    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, Prepared, Reason, Request, SshOptions,
+    Ticket, Transport,
 };
 
-use job::{Context, Job, Phase, Shared};
+use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
+use phase::Phase;
 
 /// Requests that may be under way above the fanout: those whose hosts have fallen silent.
 pub const MAX_AT_ONCE_ABOVE_FANOUT: usize = pace::MAX_SILENT;
@@ -72,6 +77,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 events: VecDeque::new(),
                 left_running: Vec::new(),
                 max_window: window(fanout.min(expected)),
+                held: false,
             },
         }
     }
@@ -99,6 +105,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 Answer::HostKey { question, judgement } => job.judged(cx, question, judgement),
                 Answer::Signed { question, signature } => job.signed(cx, question, signature),
                 Answer::Asking(asking) => job.asking(cx, asking),
+                Answer::Fed(data) => job.fed(cx, data),
             }
         });
         self.settle(now, links);
@@ -117,7 +124,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             LinkEvent::Client(said) => job.said(cx, key, said),
             LinkEvent::Closed(result) => job.closed(cx, key, result),
             LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
-            LinkEvent::Exited { rc, signal } => job.local_exit(cx, rc, signal),
+            LinkEvent::Room => job.want_stdin(cx),
+            LinkEvent::Exited { rc, signal, unsent } => job.local_exit(cx, (rc, signal), unsent),
         });
         self.settle(now, links);
     }
@@ -162,7 +170,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
 
     /// Stops everything: what is queued never starts.
     pub fn cancel_all<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, reason: Reason) {
-        self.hold();
+        self.hold(now, links);
         let mut running: Vec<RequestId> = self.jobs.keys().copied().collect();
         running.sort_unstable();
         for request in running {
@@ -171,10 +179,16 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         self.settle(now, links);
     }
 
-    /// Starts nothing more; what runs goes on.
-    pub fn hold(&mut self) {
+    /// Starts nothing more, not even once more; what runs goes on.
+    pub fn hold<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
+        self.shared.held = true;
         for request in std::mem::take(&mut self.queue) {
             self.skip(request.id);
+        }
+        let mut all: Vec<RequestId> = self.jobs.keys().copied().collect();
+        all.sort_unstable();
+        for request in all {
+            self.with_job(now, links, request, Job::end_pause);
         }
     }
 
@@ -186,6 +200,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             error: None,
             timings: Timings::default(),
             attempts: 0,
+            retries: 0,
         };
         self.shared.events.push_back(Event::Finished { request, outcome });
     }

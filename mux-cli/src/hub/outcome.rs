@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use mux_core::LinkError;
-use mux_ssh::Error;
 use mux_ssh::client::ChannelFailure;
+use mux_ssh::{Error, Printable};
 
 use super::job::{Ended, Job};
 use super::session::one_line;
-use super::{Failure, Reason, Stage, Status};
+use super::{Failure, MissingStatus, Reason, Stage, Status};
 
 fn failure(stage: Stage, message: impl Into<String>) -> Failure {
     Failure {
@@ -26,12 +26,16 @@ pub(super) fn connect_failed(address: SocketAddr, kind: ErrorKind) -> String {
 }
 
 /// A command that ran to its end.
-pub(super) fn ended(ended: &Ended) -> (Status, Option<Failure>) {
+pub(super) fn ended(ended: &Ended, missing: MissingStatus) -> (Status, Option<Failure>) {
     match ended {
         Ended {
             rc: Some(0),
             signal: None,
         } => (Status::Ok, None),
+        Ended {
+            rc: None,
+            signal: None,
+        } if missing == MissingStatus::Ok => (Status::Ok, None),
         Ended {
             rc: None,
             signal: None,
@@ -67,7 +71,10 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Stat
             "no answer from {} port {} within {connect}",
             job.request.address, job.request.port
         ),
-        Stage::Banner => format!("connected, but no SSH identification within {connect}"),
+        Stage::Banner => format!(
+            "connected, but no SSH identification within {connect}{}",
+            said(&job.greeting)
+        ),
         Stage::Kex | Stage::HostKey => format!("key exchange not finished within {connect}"),
         Stage::Auth => match &job.signing {
             Some(label) => format!("{label} did not sign within {login}"),
@@ -125,7 +132,10 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
         Stage::Dns | Stage::Tcp => (Status::Unreachable, failure(Stage::Tcp, why)),
         Stage::Banner => (
             Status::Unreachable,
-            failure(Stage::Banner, format!("before its SSH identification: {why}")),
+            failure(
+                Stage::Banner,
+                format!("before its SSH identification: {why}{}", said(&job.greeting)),
+            ),
         ),
         Stage::Kex | Stage::HostKey => (Status::Unreachable, failure(Stage::Kex, why)),
         Stage::Auth => (Status::Auth, failure(Stage::Auth, denied(job, result, &why))),
@@ -143,11 +153,42 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
     }
 }
 
+/// What the server said instead of its identification, and what that means where it is known.
+fn said(greeting: &[String]) -> String {
+    /// The beginning of a line, and what to do about it. The first two are sshd's (OpenSSH 9.8 and before).
+    const KNOWN: [(&str, &str); 3] = [
+        (
+            "Not allowed at this time",
+            "it bans this address for a while after failed logins (PerSourcePenalties): wait, and look at what failed",
+        ),
+        (
+            "Exceeded MaxStartups",
+            "too many logins at once for it: wait, or raise its MaxStartups",
+        ),
+        ("HTTP/", "it is no SSH server: check the port"),
+    ];
+    let lines: Vec<&str> = greeting
+        .iter()
+        .map(String::as_str)
+        .filter(|line| !line.is_empty())
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let known = KNOWN
+        .iter()
+        .find(|(start, _)| lines.iter().any(|line| line.starts_with(start)));
+    let advice = known.map(|(_, advice)| format!("; {advice}")).unwrap_or_default();
+    let words = lines.join("; ");
+    format!(" (it said: {}){advice}", Printable::new(&words))
+}
+
 /// Why the server did not let us in, with everything that was tried.
 fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>, why: &str) -> String {
     let mut message = match result {
         Err(LinkError::Protocol(Error::AuthFailed { .. })) => {
-            format!("{}@{}: {why}", job.request.user, job.request.host)
+            let user = Printable::new(&job.request.user);
+            format!("{user}@{}: {why}", job.request.host)
         }
         _ => format!("during authentication: {why}"),
     };

@@ -123,12 +123,17 @@ impl Endpoints {
     }
 }
 
-/// How much later a request that had to wait starts: spread evenly by its number, which needs no randomness that
-/// an attacker could care about.
+/// How much later a request that had to wait starts.
 pub(super) fn jitter(request: RequestId, attempt: u32) -> Duration {
+    spread(JITTER, request, attempt)
+}
+
+/// A part of `range`: spread evenly by the number of the request, which needs no randomness that an attacker could
+/// care about.
+pub(super) fn spread(range: Duration, request: RequestId, attempt: u32) -> Duration {
     // Knuth's multiplicative hash; its upper bits are well mixed.
     let mixed = (request.0 ^ attempt.rotate_left(16)).wrapping_mul(2_654_435_761) >> 16;
-    JITTER * mixed / 0x1_0000
+    range * mixed / 0x1_0000
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use mux_ssh::keys::PublicKey;
 use mux_ssh::transport::ServerMemory;
 
 use super::RequestId;
-pub use crate::plan::Family;
+pub use crate::plan::{Family, MissingStatus};
 
 /// One command on one target, with everything resolved: names, ports, users, limits.
 #[derive(Clone, Debug)]
@@ -30,6 +30,14 @@ pub struct Request {
     pub transport: Transport,
     /// The command, byte for byte as the remote login shell gets it.
     pub command: Bytes,
+    /// Variables to set before: names and values.
+    pub env: Vec<(Bytes, Bytes)>,
+    /// Whether it reads what the outside gives it; nothing otherwise.
+    pub stdin: bool,
+    /// How often to try again what can't have started.
+    pub retries: u32,
+    /// What it means if the command ends without an exit status.
+    pub missing_status: MissingStatus,
     /// Name, TCP, identification and key exchange together.
     pub connect_timeout: Duration,
     /// Authentication.
@@ -107,6 +115,22 @@ pub enum Action {
     RememberKey(KeyId),
     /// The key that was thought to work, and does not.
     ForgetKey(KeyId),
+    /// The next bytes for the command to read. Answered by [`Answer::Fed`], whenever there are some.
+    Feed {
+        /// From where on: bytes that this attempt was given before.
+        position: u64,
+        /// At most so many.
+        room: usize,
+        /// Another attempt may ask for all of it again.
+        may_restart: bool,
+    },
+    /// This attempt reads no more.
+    FeedOver {
+        /// Bytes that were sent.
+        taken: u64,
+        /// Whether that was all there is, its end included.
+        whole: bool,
+    },
 }
 
 /// What the outside says to an [`Action`].
@@ -130,6 +154,8 @@ pub enum Answer {
         /// The signature blob, or why this key can't sign.
         signature: Result<Bytes, String>,
     },
+    /// To [`Action::Feed`]; empty: there is no more.
+    Fed(Bytes),
     /// A person is being asked (`true`) or has answered (`false`): deadlines stand still in between.
     Asking(bool),
 }
@@ -167,6 +193,9 @@ pub struct KeyId(pub u32);
 pub enum Judgement {
     /// Go on.
     Accept,
+    /// The host is known by other types of key, these, and nobody had looked before it was asked for one: connect once
+    /// more and ask for them first.
+    AskForOthers(Vec<KeyType>),
     /// Close, for this reason.
     Refuse(String),
 }

@@ -8,11 +8,12 @@ use std::io::ErrorKind;
 use bytes::Bytes;
 use mux_core::LinkError;
 use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId, Stage as Login};
-use mux_ssh::{Client, Error};
+use mux_ssh::{Client, Error, Printable};
 
-use super::job::{Context, Job, Phase, Session};
+use super::job::{Context, Job};
+use super::phase::{Phase, Session};
 use super::{
-    Action, Event, Failure, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome,
+    Action, Event, Failure, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome, retry,
 };
 
 impl<K: Copy + Eq + Hash> Job<K> {
@@ -22,7 +23,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Session(session) if session.key == key => {}
             // A runner's client has nothing to say before it is connected.
             Phase::Session(_) | Phase::Connecting(_) | Phase::Preparing | Phase::Resolving => return,
-            Phase::Local(_) | Phase::Over => return,
+            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => return,
         }
         self.heard(cx);
         match said {
@@ -42,6 +43,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 binding,
             }),
             Said::KeyRefused { identity } => self.key_refused(cx, identity),
+            Said::Greeting(text) => self.greeting.extend(text.lines().map(one_line)),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
             Said::Learned(mut memory) => {
@@ -55,9 +57,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             } => self.output(cx, channel, stream, data),
             Said::ExitStatus { channel, status } if self.is_command(channel) => {
                 self.ended.rc = Some(i32::from_ne_bytes(status.to_ne_bytes()));
+                self.note_unsent(cx);
             }
             Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => {
                 self.ended.signal = Some(signal.chars().filter(char::is_ascii_graphic).collect());
+                self.note_unsent(cx);
             }
             Said::Opened { channel } if self.is_command(channel) => self.command_begun(cx),
             Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
@@ -69,7 +73,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ChannelClosed { channel } if self.is_command(channel) => self.command_over(cx),
             Said::ChannelClosed { .. } => self.killer_over(),
             Said::Disconnected { description, .. } => self.farewell = Some(one_line(&description)),
-            // How the command that kills ended matters to nobody, and nothing is written to a command's input.
+            Said::StdinRoom { channel } if self.is_command(channel) => self.want_stdin(cx),
+            // How the command that kills ended matters to nobody, and it reads nothing.
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
@@ -80,6 +85,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.reach(cx, Stage::Command);
         self.login.stop(cx.now);
         self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
+        self.open_stdin(cx);
     }
 
     /// A key is to sign. The client asks only for keys that it was given.
@@ -97,12 +103,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     fn env_refused<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, name: &[u8]) {
-        let name = one_line(&String::from_utf8_lossy(name));
-        self.notice(
-            cx,
-            Level::Warning,
-            format!("the server does not accept the variable {name}"),
-        );
+        cx.shared.events.push_back(Event::EnvRefused {
+            request: self.request.id,
+            name: String::from_utf8_lossy(name).into_owned(),
+        });
     }
 
     fn is_command(&self, channel: ChannelId) -> bool {
@@ -148,6 +152,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
     ) {
         match judgement {
             Judgement::Accept => self.with_client(cx, |client| client.answer_host_key(question, true)),
+            Judgement::AskForOthers(types) => {
+                self.prepared.known_host_key_types = types;
+                self.start_over(cx);
+            }
             Judgement::Refuse(message) => self.fail(cx, Status::HostKey, Stage::HostKey, message),
         }
     }
@@ -214,7 +222,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             let reason = killing.reason;
             return self.finish_killed(cx, reason, true);
         }
-        let (status, error) = outcome::ended(&self.ended);
+        let (status, error) = outcome::ended(&self.ended, self.request.missing_status);
         self.finish(cx, status, error);
     }
 
@@ -235,8 +243,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             return;
         }
+        let is_refusal = matches!(reason, ChannelFailure::Refused { .. });
         let (status, failure) = outcome::channel_failed(reason, may_have_run);
-        self.finish(cx, status, Some(failure));
+        match is_refusal {
+            true => self.fail_or_retry(cx, status, failure),
+            false => self.finish(cx, status, Some(failure)),
+        }
     }
 
     /// The link of this job's session is gone.
@@ -255,7 +267,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 };
                 return self.connect_failed(cx, key, kind);
             }
-            Phase::Session(_) | Phase::Preparing | Phase::Resolving | Phase::Local(_) | Phase::Over => return,
+            Phase::Session(_) | Phase::Preparing | Phase::Resolving => return,
+            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => return,
         }
         if let Err(LinkError::Protocol(error)) = &result
             && self.connect_again(cx, error)
@@ -283,10 +296,16 @@ impl<K: Copy + Eq + Hash> Job<K> {
             self.caution.none_first |= identity.is_none();
             self.drop_identity(*identity);
         }
+        self.start_over(cx)
+    }
+
+    /// Another connection in place of this one, which nothing has run on.
+    fn start_over<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) -> bool {
         let Phase::Session(Session { address, .. }) = &self.phase else {
             return false;
         };
         let address = *address;
+        self.close_stdin(cx);
         self.release(cx);
         self.ask(cx, Action::SigningOver);
         self.attempt += 1;
@@ -310,12 +329,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
         let lost = match &self.phase {
             Phase::Session(session) => session.lost,
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Local(_) | Phase::Over => {
-                None
-            }
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => None,
+            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => None,
         };
         let (status, failure): (Status, Failure) = outcome::lost(self, lost, result);
-        self.finish(cx, status, Some(failure));
+        match retry::may_pass(result) {
+            true => self.fail_or_retry(cx, status, failure),
+            false => self.finish(cx, status, Some(failure)),
+        }
     }
 
     pub(super) fn with_client<L: Links<Key = K>>(
@@ -346,7 +367,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.with_client(cx, |client| client.consume(session.channel, kind, count));
             }
             Phase::Local(key) => cx.links.consume(*key, stream, count),
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Over => {}
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => {}
+            Phase::Pausing(_) | Phase::Over => {}
         }
     }
 
@@ -363,6 +385,5 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
 /// What a server says, on one line and without anything that a terminal would act on.
 pub(super) fn one_line(text: &str) -> String {
-    let printable = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-    printable.take(300).collect()
+    Printable::new(text.trim()).to_string()
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::lines::{self, Lines};
 use super::renderer::Renderer;
-use super::store::{self, Store};
+use super::store::Store;
 use super::write::Destination;
 use super::{Output, jsonl, tally};
 use crate::hub::Status;
@@ -28,9 +28,11 @@ impl Output {
         }
         // That output is missing is no chatter.
         self.say_cut(&cut, cut_bytes);
+        self.say_lost();
         if self.options.quiet {
             return;
         }
+        self.say_refused();
         self.say_sizes(&spilled, spilled_bytes);
         if self.options.stderr.is_terminal || self.tally.count(Status::Ok) < self.tally.hosts() {
             let summary = self.tally.summary(&self.hosts, took, self.options.stderr);
@@ -69,14 +71,14 @@ impl Output {
     fn say_cut(&mut self, cut: &HashSet<usize>, cut_bytes: u64) {
         if !cut.is_empty() {
             let (names, size) = (self.names(cut), tally::shown_size(cut_bytes));
-            let limit = tally::shown_size(store::MAX_SPILLED);
+            let limit = tally::shown_size(self.renderer.store().map_or(0, Store::spill_max));
             self.complain(&format!(
-                "{names}: the last {size} of output were cut: over {limit} in all"
+                "{names}: the last {size} of output were cut: over {limit} in all (--spill-max)"
             ));
         }
     }
 
-    fn names(&self, wanted: &HashSet<usize>) -> String {
+    pub(super) fn names(&self, wanted: &HashSet<usize>) -> String {
         let hosts = self.hosts.iter().enumerate();
         fold(
             hosts

@@ -112,6 +112,19 @@ impl Counts {
     }
 }
 
+/// A stream of a host, and the file that was asked for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stream<'a> {
+    gathered: &'a Gathered,
+    file: Option<&'a str>,
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn new(gathered: &'a Gathered, file: Option<&'a str>) -> Self {
+        Self { gathered, file }
+    }
+}
+
 /// The one form in which a stream is given.
 struct Form<'a> {
     text: Option<&'a str>,
@@ -120,12 +133,10 @@ struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    fn of(stream: &'a Gathered) -> Self {
-        let (_, memory) = stream.parts();
-        match (
-            stream.file.as_deref().and_then(|file| file.to_str()),
-            str::from_utf8(memory),
-        ) {
+    fn of(stream: Stream<'a>) -> Self {
+        let (_, memory) = stream.gathered.parts();
+        let spilled = stream.gathered.file.as_deref().and_then(|file| file.to_str());
+        match (stream.file.or(spilled), str::from_utf8(memory)) {
             (Some(file), _) => Self {
                 text: None,
                 base64: None,
@@ -149,10 +160,10 @@ impl<'a> Form<'a> {
 pub(super) fn host_line(
     identity: Identity<'_>,
     outcome: &Outcome,
-    stdout: &Gathered,
-    stderr: &Gathered,
+    (stdout, stderr): (Stream<'_>, Stream<'_>),
+    has_lost: bool,
 ) -> Vec<u8> {
-    let truncated = stdout.cut > 0 || stderr.cut > 0;
+    let truncated = has_lost || stdout.gathered.cut > 0 || stderr.gathered.cut > 0;
     let (stdout, stderr) = (Form::of(stdout), Form::of(stderr));
     let error = outcome.error.as_ref();
     line(&HostObject {

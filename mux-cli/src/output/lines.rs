@@ -4,9 +4,10 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
 use super::escape::neutralise;
+use super::pieces::Pieces;
 use super::style::{Options, StreamStyle, host_style, trouble_style};
 use super::write::{Credit, Destination, Queue};
 use crate::hub::{RequestId, StreamKind};
@@ -25,9 +26,6 @@ const MAX_RENDERED: usize = 64 * 1024;
 /// Names are padded to the longest, unless that is longer than this.
 const MAX_ALIGNED: usize = 32;
 
-/// A buffer that grew larger than this is given back when it is empty.
-const KEPT_CAPACITY: usize = 16 * 1024;
-
 /// Lines of all hosts.
 #[derive(Debug)]
 pub(super) struct Lines {
@@ -43,11 +41,9 @@ pub(super) struct Lines {
 /// Bytes of one stream that are not rendered yet.
 #[derive(Debug, Default)]
 struct Stream {
-    buffer: BytesMut,
-    /// Bytes at the front of `buffer` that were given back already.
+    pieces: Pieces,
+    /// Bytes at the front that were given back already.
     credited: usize,
-    /// Bytes at the front of `buffer` that are whole lines, or are to be broken off.
-    complete: usize,
     is_queued: bool,
     broken: bool,
 }
@@ -83,23 +79,27 @@ impl Lines {
     }
 
     /// Takes bytes in. They are given back when they are written, or at once where they wait for the end of a line.
-    pub(super) fn push(&mut self, request: RequestId, kind: StreamKind, data: &[u8], queue: &mut Queue) {
+    pub(super) fn push(&mut self, request: RequestId, kind: StreamKind, data: Bytes, queue: &mut Queue) {
+        let may_pass_on = self.prefixes.is_raw(self.style(kind));
         let Some(stream) = self.stream(request, kind) else {
             return;
         };
-        let before = stream.buffer.len();
-        stream.buffer.extend_from_slice(data);
-        if let Some(end) = memchr::memrchr(b'\n', data) {
-            stream.complete = before + end + 1;
-        }
+        stream.pieces.push(data, may_pass_on);
         self.settle(request, kind, queue);
+    }
+
+    fn style(&self, kind: StreamKind) -> StreamStyle {
+        match kind {
+            StreamKind::Stdout => self.stdout,
+            StreamKind::Stderr => self.stderr,
+        }
     }
 
     fn break_line(&mut self, request: RequestId, kind: StreamKind) {
         let Some(stream) = self.stream(request, kind) else {
             return;
         };
-        stream.complete = stream.buffer.len();
+        stream.pieces.complete_all();
         stream.broken = true;
         self.enqueue(request, kind);
     }
@@ -110,8 +110,8 @@ impl Lines {
             let Some(stream) = self.stream(request, kind) else {
                 continue;
             };
-            stream.complete = stream.buffer.len();
-            if stream.complete > 0 {
+            stream.pieces.complete_all();
+            if stream.pieces.has_complete() {
                 self.enqueue(request, kind);
             }
         }
@@ -139,20 +139,28 @@ impl Lines {
             return;
         };
         stream.is_queued = false;
-        let (raw, credited) = stream.take();
+        let raw = stream.pieces.take(MAX_RENDERED);
+        let len = raw.iter().map(Bytes::len).sum();
+        let credited = stream.credited.min(len);
+        stream.credited -= credited;
         self.held -= credited;
         self.settle(request, kind, queue);
         let credit = Credit {
             request,
             stream: kind,
-            bytes: raw.len() - credited,
+            bytes: len - credited,
         };
-        let (to, style) = match kind {
-            StreamKind::Stdout => (Destination::Stdout, self.stdout),
-            StreamKind::Stderr => (Destination::Stderr, self.stderr),
+        let to = match kind {
+            StreamKind::Stdout => Destination::Stdout,
+            StreamKind::Stderr => Destination::Stderr,
         };
-        let text = self.prefixes.apply(request, kind, style, &raw);
-        queue.push_bytes(&to, text, Some(credit));
+        let mut text = self.prefixes.apply(request, kind, self.style(kind), raw);
+        // What was taken is given back when the last of it is written.
+        let last = text.pop().unwrap_or_default();
+        for piece in text {
+            queue.push_bytes(&to, piece, None);
+        }
+        queue.push_bytes(&to, last, Some(credit));
     }
 
     /// What is left of a stream after rendering: more lines, or the beginning of one, which now waits.
@@ -161,8 +169,8 @@ impl Lines {
         let Some(stream) = self.stream(request, kind) else {
             return;
         };
-        let rest = stream.buffer.len();
-        if stream.complete > 0 {
+        let rest = stream.pieces.len();
+        if stream.pieces.has_complete() {
             self.enqueue(request, kind);
         } else if rest >= MAX_LINE || (rest > 0 && !may_hold) {
             self.break_line(request, kind);
@@ -184,32 +192,6 @@ impl Lines {
             .enumerate()
             .filter(|(_, pair)| pair.iter().any(|stream| stream.broken))
             .map(|(i, _)| i)
-    }
-}
-
-impl Stream {
-    /// Takes complete lines off the front, about [`MAX_RENDERED`] bytes of them but at least one line; and how many of
-    /// the bytes were given back before.
-    fn take(&mut self) -> (BytesMut, usize) {
-        let complete = self.buffer.get(..self.complete).unwrap_or_default();
-        let some = complete
-            .get(..MAX_RENDERED)
-            .and_then(|some| memchr::memrchr(b'\n', some));
-        let first = || memchr::memchr(b'\n', complete);
-        let len = match some {
-            _ if complete.len() <= MAX_RENDERED => complete.len(),
-            Some(end) => end + 1,
-            None => first().map_or(complete.len(), |end| end + 1),
-        };
-        let taken = BytesMut::from(complete.get(..len).unwrap_or_default());
-        self.buffer.advance(len);
-        self.complete -= len;
-        let credited = self.credited.min(len);
-        self.credited -= credited;
-        if self.buffer.is_empty() && self.buffer.capacity() > KEPT_CAPACITY {
-            self.buffer = BytesMut::new();
-        }
-        (taken, credited)
     }
 }
 
@@ -244,21 +226,49 @@ impl Prefixes {
         format!("{}{:padding$} ", style.paint(color, &format!("{name}:")), "")
     }
 
-    /// `raw` with the prefix before each line, ending in a newline.
-    fn apply(&self, request: RequestId, kind: StreamKind, style: StreamStyle, raw: &[u8]) -> Bytes {
-        let prefix = self.text(request, kind, style);
-        let mut out = BytesMut::with_capacity(raw.len() + prefix.len() * 4);
-        for line in raw.split_inclusive(|byte| *byte == b'\n') {
-            out.extend_from_slice(prefix.as_bytes());
-            if style.is_terminal {
-                out.extend_from_slice(neutralise(line).as_bytes());
-            } else {
-                out.extend_from_slice(line);
-            }
-        }
-        if !raw.ends_with(b"\n") {
-            out.extend_from_slice(b"\n");
-        }
-        out.freeze()
+    /// Whether bytes are printed as they are.
+    fn is_raw(&self, style: StreamStyle) -> bool {
+        matches!(self, Self::None) && !style.is_terminal
     }
+
+    /// `raw` with the prefix before each line, ending in a newline.
+    fn apply(
+        &self,
+        request: RequestId,
+        kind: StreamKind,
+        style: StreamStyle,
+        mut raw: Vec<Bytes>,
+    ) -> Vec<Bytes> {
+        if self.is_raw(style) {
+            if !raw.last().is_some_and(|piece| piece.ends_with(b"\n")) {
+                raw.push(Bytes::from_static(b"\n"));
+            }
+            return raw;
+        }
+        let prefix = self.text(request, kind, style);
+        // Each line lies in one piece: nothing is passed on where lines are changed.
+        let prefixed = raw.iter().map(|piece| prefix_lines(&prefix, style, piece));
+        prefixed.collect()
+    }
+}
+
+fn prefix_lines(prefix: &str, style: StreamStyle, raw: &[u8]) -> Bytes {
+    let lines = memchr::memchr_iter(b'\n', raw).count() + 1;
+    let mut out = BytesMut::with_capacity(raw.len() + prefix.len() * lines + 1);
+    let mut rest = raw;
+    while !rest.is_empty() {
+        let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+        let (line, behind) = rest.split_at(end);
+        out.extend_from_slice(prefix.as_bytes());
+        if style.is_terminal {
+            out.extend_from_slice(neutralise(line).as_bytes());
+        } else {
+            out.extend_from_slice(line);
+        }
+        rest = behind;
+    }
+    if !raw.ends_with(b"\n") {
+        out.extend_from_slice(b"\n");
+    }
+    out.freeze()
 }

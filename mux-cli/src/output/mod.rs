@@ -9,8 +9,11 @@ mod escape;
 mod groups;
 mod jsonl;
 mod lines;
+mod pieces;
 mod progress;
+mod refused;
 mod renderer;
+mod saved;
 mod store;
 mod style;
 mod tally;
@@ -25,17 +28,21 @@ pub use tally::Tally;
 pub(crate) use tally::tally_of;
 pub use write::{Credit, Destination, Extent, Payload, Write};
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use self::groups::Groups;
 use self::progress::Progress;
+use self::refused::Refused;
 use self::renderer::Renderer;
+use self::saved::Saved;
 use self::store::Limits;
 use self::write::Queue;
 use crate::hub::{Event, Level, Outcome, RequestId, Status, StreamKind, Timings};
 use crate::targets::Target;
+use crate::words;
 
 /// The output of a run.
 #[derive(Debug)]
@@ -51,6 +58,8 @@ pub struct Output {
     progress: Option<Progress>,
     end: End,
     spill_failed: bool,
+    refused: Refused,
+    saved: Option<Saved>,
 }
 
 /// How the end of the output is coming along.
@@ -68,7 +77,11 @@ impl Output {
     /// Output for these hosts, in the order of their [`RequestId`]s.
     #[must_use]
     pub fn new(now: Instant, options: Options, hosts: Vec<Target>) -> Self {
-        Self::with_limits(now, options, hosts, Limits::default())
+        let limits = Limits {
+            spilled: options.spill_max,
+            ..Limits::default()
+        };
+        Self::with_limits(now, options, hosts, limits)
     }
 
     fn with_limits(now: Instant, options: Options, hosts: Vec<Target>, limits: Limits) -> Self {
@@ -83,6 +96,8 @@ impl Output {
                 .then(|| Progress::new(now, hosts.len(), options.width)),
             end: End::Open,
             spill_failed: false,
+            refused: Refused::default(),
+            saved: Saved::new(&options.save, &hosts),
             options,
             hosts,
         }
@@ -104,14 +119,31 @@ impl Output {
                 stream,
                 data,
             } => {
-                self.renderer.push(request, stream, &data, &mut self.queue);
+                let is_shown = match &mut self.saved {
+                    Some(saved) => saved.push(request, stream, &data, &mut self.queue),
+                    None => true,
+                };
+                if is_shown {
+                    self.renderer.push(request, stream, data, &mut self.queue);
+                }
             }
+            Event::EnvRefused { request, name } => self.refused.add(request, name),
             Event::Finished { request, outcome } => {
                 self.set_running(request, false);
                 self.tally.finish(index(request), outcome);
-                self.renderer.finish_host(request);
+                self.finish_host(request);
             }
             Event::Notice { request, level, text } => self.notice(request, level, &text),
+        }
+    }
+
+    fn finish_host(&mut self, request: RequestId) {
+        let is_written = match &mut self.saved {
+            Some(saved) => saved.finish(request, &mut self.queue),
+            None => true,
+        };
+        if is_written {
+            self.renderer.finish_host(request);
         }
     }
 
@@ -135,15 +167,8 @@ impl Output {
 
     /// Says something on standard error even where `-q` was asked for: why output is missing, or why the run ends.
     pub fn complain(&mut self, text: &str) {
-        // One line: a server's words must not be able to look like ours.
-        let text = format!("mux: {}", text.trim_end().replace(['\n', '\r'], " "));
-        let mut text = match self.options.stderr.is_terminal {
-            true => escape::neutralise(text.as_bytes()),
-            false => text,
-        };
-        text.push('\n');
         self.queue
-            .push_bytes(&Destination::Stderr, Bytes::from(text), None);
+            .push_bytes(&Destination::Stderr, Bytes::from(words::line(text)), None);
     }
 
     /// The temporary file takes no more, or gives back no more: what was sent there can't be counted on.
@@ -169,7 +194,7 @@ impl Output {
             .collect();
         unfinished
             .into_iter()
-            .for_each(|request| self.renderer.finish_host(RequestId(request)));
+            .for_each(|request| self.finish_host(RequestId(request)));
         if let Renderer::Grouped {
             store,
             with_stderr,
@@ -266,7 +291,10 @@ impl Output {
             }
             Renderer::Text(_) | Renderer::Grouped { .. } | Renderer::Jsonl { .. } => {}
         }
-        if let End::Draining { took } = self.end {
+        let is_written = !self.saved.as_ref().is_some_and(Saved::is_any_behind);
+        if let End::Draining { took } = self.end
+            && is_written
+        {
             self.end = End::Closed;
             self.close(took);
             return true;
@@ -305,7 +333,17 @@ impl Output {
             store.get(request, StreamKind::Stdout),
             store.get(request, StreamKind::Stderr),
         ) {
-            let line = jsonl::host_line(identity, outcome, stdout, stderr);
+            let saved = self.saved.as_ref();
+            let file = |kind| {
+                saved
+                    .and_then(|saved| saved.file(request, kind))
+                    .map(Path::to_string_lossy)
+            };
+            let (out_file, err_file) = (file(StreamKind::Stdout), file(StreamKind::Stderr));
+            let stdout = jsonl::Stream::new(stdout, out_file.as_deref());
+            let stderr = jsonl::Stream::new(stderr, err_file.as_deref());
+            let has_lost = saved.is_some_and(|saved| saved.has_lost(request));
+            let line = jsonl::host_line(identity, outcome, (stdout, stderr), has_lost);
             self.queue
                 .push_bytes(&Destination::Stdout, Bytes::from(line), None);
         }
@@ -326,5 +364,6 @@ fn cancelled() -> Outcome {
         error: None,
         timings: Timings::default(),
         attempts: 0,
+        retries: 0,
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use super::groups::Groups;
 use super::lines::Lines;
 use super::store::{Limits, Overflow, Store};
@@ -45,7 +47,7 @@ impl Renderer {
         }
     }
 
-    pub(super) fn push(&mut self, request: RequestId, stream: StreamKind, data: &[u8], queue: &mut Queue) {
+    pub(super) fn push(&mut self, request: RequestId, stream: StreamKind, data: Bytes, queue: &mut Queue) {
         match self {
             Self::Text(lines) => lines.push(request, stream, data, queue),
             Self::Grouped {
@@ -56,7 +58,7 @@ impl Renderer {
                 as_it_comes.push(request, stream, data, queue);
             }
             Self::Grouped { store, .. } | Self::Jsonl { store, .. } => {
-                store.push(request, stream, data, queue)
+                store.push(request, stream, &data, queue)
             }
         }
     }

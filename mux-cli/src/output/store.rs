@@ -11,6 +11,7 @@ use bytes::BytesMut;
 
 use super::write::{Credit, Destination, Extent, MAX_WRITE, Queue};
 use crate::hub::{RequestId, StreamKind};
+use crate::plan::DEFAULT_SPILL_MAX;
 
 /// What one stream of one host may keep in memory before it goes to a file.
 pub(super) const MAX_IN_MEMORY: usize = 1024 * 1024;
@@ -22,14 +23,12 @@ pub(super) const MAX_IN_MEMORY_TOTAL: usize = 64 * 1024 * 1024;
 /// short (4 GiB are 16,384), small enough that 20 such hosts hold 5 MiB.
 const SPILL_PIECE: usize = MAX_WRITE;
 
-/// What all files together may hold (`--spill-max` is to change it); above, output is cut, and said to be.
-pub(super) const MAX_SPILLED: u64 = 4 * 1024 * 1024 * 1024;
-
 /// The limits of a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) in_memory: usize,
     pub(super) in_memory_total: usize,
+    /// What all files together may hold; above, output is cut, and said to be.
     pub(super) spilled: u64,
 }
 
@@ -38,7 +37,7 @@ impl Default for Limits {
         Self {
             in_memory: MAX_IN_MEMORY,
             in_memory_total: MAX_IN_MEMORY_TOTAL,
-            spilled: MAX_SPILLED,
+            spilled: DEFAULT_SPILL_MAX,
         }
     }
 }
@@ -63,6 +62,8 @@ pub(super) struct Store {
     /// The length of the shared file once everything queued is written.
     spill_end: u64,
     spilled: u64,
+    /// What is in files, and what has to follow it there: a stream that is in a file ends in it.
+    committed: u64,
 }
 
 /// What one stream has written.
@@ -133,6 +134,14 @@ impl Gathered {
         self.memory.extend_from_slice(data);
     }
 
+    /// What it may have in memory.
+    fn allowed(&self, limits: Limits) -> usize {
+        match self.spilled {
+            0 => limits.in_memory,
+            _ => SPILL_PIECE.min(limits.in_memory),
+        }
+    }
+
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let digest = self
             .digest
@@ -172,7 +181,13 @@ impl Store {
             in_memory: 0,
             spill_end: 0,
             spilled: 0,
+            committed: 0,
         }
+    }
+
+    /// What all files together may hold.
+    pub(super) fn spill_max(&self) -> u64 {
+        self.limits.spilled
     }
 
     /// What a stream has written so far.
@@ -201,41 +216,59 @@ impl Store {
             .collect()
     }
 
-    /// Takes bytes in, and gives them back: they are stored.
+    /// Takes bytes in, and gives them back: they are stored, or cut.
     pub(super) fn push(&mut self, request: RequestId, kind: StreamKind, data: &[u8], queue: &mut Queue) {
         let place = index(request, kind);
-        let (limits, in_memory) = (self.limits, self.in_memory + data.len());
-        let files_are_full = self.spilled >= limits.spilled;
-        let Some(stream) = self.streams.get_mut(place) else {
-            return;
-        };
-        let allowed = if stream.spilled > 0 {
-            SPILL_PIECE.min(limits.in_memory)
-        } else {
-            limits.in_memory
-        };
-        let too_much = stream.memory.len() + data.len() > allowed;
         queue.give_back(Credit {
             request,
             stream: kind,
             bytes: data.len(),
         });
-        // Once cut, a stream stays cut: a gap in the middle would look like output.
-        if stream.cut > 0 || (files_are_full && (too_much || in_memory > limits.in_memory_total)) {
-            stream.cut += data.len() as u64;
+        let room = self.room(place);
+        let Some(stream) = self.streams.get_mut(place) else {
+            return;
+        };
+        let (kept, rest) = data.split_at(room.min(data.len()));
+        stream.cut += rest.len() as u64;
+        if kept.is_empty() {
             return;
         }
-        stream.take_in(data, matches!(self.overflow, Overflow::Shared));
-        self.in_memory = in_memory;
-        if too_much {
+        stream.take_in(kept, matches!(self.overflow, Overflow::Shared));
+        self.in_memory += kept.len();
+        if stream.spilled > 0 {
+            self.committed += kept.len() as u64;
+        }
+        if stream.memory.len() > stream.allowed(self.limits) {
             self.spill(place, queue);
         }
-        if self.in_memory > limits.in_memory_total {
+        if self.in_memory > self.limits.in_memory_total {
             self.spill_largest(queue);
         }
     }
 
+    /// How many bytes a stream may still take.
+    fn room(&self, place: usize) -> usize {
+        let in_files = self.limits.spilled - self.committed;
+        let Some(stream) = self.streams.get(place) else {
+            return 0;
+        };
+        // Once cut, a stream stays cut: a gap in the middle would look like output. That memory is full is seen only
+        // where files are full too.
+        if stream.cut > 0 || self.in_memory > self.limits.in_memory_total {
+            return 0;
+        }
+        let in_files = usize::try_from(in_files).unwrap_or(usize::MAX);
+        if stream.spilled > 0 {
+            return in_files;
+        }
+        // All of it in memory, or all of it in a file.
+        in_files
+            .max(self.limits.in_memory)
+            .saturating_sub(stream.memory.len())
+    }
+
     /// Sends the largest parts to files until half of the memory is free: one sort for many pieces, and no small ones.
+    /// Those for which there is no room in files stay.
     fn spill_largest(&mut self, queue: &mut Queue) {
         let sizes = self
             .streams
@@ -248,8 +281,16 @@ impl Store {
             if self.in_memory <= self.limits.in_memory_total / 2 {
                 break;
             }
-            self.spill(place, queue);
+            if self.may_spill(place) {
+                self.spill(place, queue);
+            }
         }
+    }
+
+    fn may_spill(&self, place: usize) -> bool {
+        self.streams.get(place).is_some_and(|stream| {
+            stream.spilled > 0 || self.committed + stream.memory.len() as u64 <= self.limits.spilled
+        })
     }
 
     /// Sends what a stream has in memory to its file.
@@ -282,6 +323,9 @@ impl Store {
                 Destination::File(Arc::clone(file))
             }
         };
+        if stream.spilled == 0 {
+            self.committed += len;
+        }
         stream.spilled += len;
         self.spilled += len;
         self.in_memory -= bytes.len();

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use crate::plan::{ColorChoice, Format, OutputPlan};
+use crate::plan::{ColorChoice, Format, OutputPlan, SavePlan};
 
 /// What is known about the standard streams and the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,6 +88,8 @@ pub struct Options {
     pub(crate) progress: bool,
     pub(crate) width: usize,
     pub(crate) files: std::path::PathBuf,
+    pub(crate) spill_max: u64,
+    pub(crate) save: SavePlan,
 }
 
 /// Columns of a terminal that does not say how wide it is.
@@ -112,6 +114,17 @@ impl Options {
             progress: facts.stderr_is_terminal && facts.is_capable() && !plan.quiet,
             width: facts.width.unwrap_or(USUAL_WIDTH),
             files,
+            spill_max: plan.spill_max,
+            save: plan.save.clone(),
+        }
+    }
+
+    /// The same without a progress line: somebody types on the terminal.
+    #[must_use]
+    pub fn without_progress(self) -> Self {
+        Self {
+            progress: false,
+            ..self
         }
     }
 }

@@ -1,15 +1,15 @@
 //! How hosts ended: counted, put into words for people, and what else must be said at the end. The summary is silent
 //! where all is well and nobody watches.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::escape::neutralise;
 use super::style::{StreamStyle, success_style, trouble_style};
 use crate::hub::{Outcome, RequestId, Stage, Status};
 use crate::targets::{Target, fold};
+use crate::words;
 
 /// All statuses, in the order of the summary.
 const STATUSES: [Status; 9] = [
@@ -111,7 +111,31 @@ impl Tally {
             let status = style.paint(trouble_style(), status.name());
             writeln!(out, "{status}: {names}: {reason}").expect("writing to a String does not fail");
         }
+        for (times, group) in self.retried(hosts) {
+            let times = if times == 1 {
+                "once".to_owned()
+            } else {
+                format!("{times} times")
+            };
+            let names = fold(group);
+            writeln!(out, "retried: {names}: {times}").expect("writing to a String does not fail");
+        }
         out
+    }
+
+    /// The hosts that were tried again, by how often.
+    fn retried<'a>(&self, hosts: &'a [Target]) -> BTreeMap<u32, Vec<&'a Target>> {
+        let mut by_times: BTreeMap<u32, Vec<&Target>> = BTreeMap::new();
+        for (outcome, host) in self.outcomes.iter().zip(hosts) {
+            if let Some(times) = outcome
+                .as_ref()
+                .map(|outcome| outcome.retries)
+                .filter(|times| *times > 0)
+            {
+                by_times.entry(times).or_default().push(host);
+            }
+        }
+        by_times
     }
 
     /// Failures by kind and reason. Reasons that differ only in the name or address of their host are one.
@@ -161,7 +185,7 @@ impl Reason {
     fn of(outcome: Option<&Outcome>, status: Status, host: &Target) -> Self {
         let own = outcome.map_or_else(|| "it had not ended".to_owned(), |outcome| words(outcome, status));
         // A server's own words end up here; one line each, and nothing for a terminal to obey.
-        let own = neutralise(own.replace('\n', " ").as_bytes());
+        let own = words::printable(&own);
         let general = replace_name(&own, &host.text);
         let general = if host.text == host.host {
             general

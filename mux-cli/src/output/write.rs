@@ -38,6 +38,13 @@ pub enum Destination {
     Spill,
     /// The end of this file, which is private and in a directory of the run.
     File(Arc<Path>),
+    /// The end of a host's own file; what was in it before the run is replaced.
+    Saved {
+        /// Whose.
+        request: RequestId,
+        /// The file.
+        path: Arc<Path>,
+    },
 }
 
 /// What to write.

@@ -2,19 +2,17 @@
 //! Decides nothing about what they say.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use mux_ssh::config::{ConfigError, ConfigFiles, Facts, HostConfig, Local, Need, Resolver, Step};
+use mux_ssh::config::{ConfigError, ConfigFiles, Facts, HostConfig, Local, MAX_FILE, Need, Resolver, Step};
 use nix::unistd::{Uid, User};
 
+use crate::files::{self, FileError};
 use crate::plan::Connection;
 use crate::targets::Target;
-
-/// No configuration that people or tools write is larger.
-const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 /// Answers what one run wants to know about its hosts.
 #[derive(Debug)]
@@ -22,6 +20,8 @@ pub(crate) struct Configuration {
     resolver: Resolver,
     /// The files of the user's own configuration must not be writable by others, as in ssh; one named by `-F` may.
     guarded: String,
+    /// What `-F` names.
+    named: Option<String>,
     user: Option<String>,
     port: Option<u16>,
 }
@@ -29,7 +29,12 @@ pub(crate) struct Configuration {
 impl Configuration {
     pub(crate) fn new(connection: &Connection) -> Self {
         let local = local(connection);
+        let named = match &local.files {
+            ConfigFiles::Only(path) => Some(path.clone()),
+            ConfigFiles::Default | ConfigFiles::None => None,
+        };
         Self {
+            named,
             guarded: format!("{}/.ssh/", local.home.trim_end_matches('/')),
             resolver: Resolver::new(local),
             user: connection.user.clone(),
@@ -70,8 +75,12 @@ impl Configuration {
     fn supply(&mut self, need: Need) {
         match need {
             Need::File(path) => {
-                let content = read(&path, path.starts_with(&self.guarded));
-                let content = content.as_deref().map_err(io::Error::kind);
+                let content = if self.named.as_ref() == Some(&path) {
+                    files::read_named(Path::new(&path), MAX_FILE)
+                } else {
+                    read(Path::new(&path), path.starts_with(&self.guarded))
+                };
+                let content = content.as_deref().map_err(FileError::kind);
                 self.resolver.supply_file(path, content);
             }
             Need::Glob(pattern) => {
@@ -83,18 +92,15 @@ impl Configuration {
 }
 
 /// Reads a configuration file; a guarded one that others may write to is as good as forbidden.
-fn read(path: &str, guarded: bool) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+fn read(path: &Path, guarded: bool) -> Result<Vec<u8>, FileError> {
+    let file = files::open(OpenOptions::new().read(true), path)?;
     let meta = file.metadata()?;
     let foreign = meta.uid() != 0 && meta.uid() != Uid::current().as_raw();
     if guarded && (foreign || meta.mode() & 0o022 != 0) {
-        return Err(ErrorKind::PermissionDenied.into());
-    }
-    if meta.is_dir() {
-        return Err(ErrorKind::IsADirectory.into());
+        return Err(FileError::Io(ErrorKind::PermissionDenied, None));
     }
     let mut content = Vec::new();
-    file.take(MAX_FILE).read_to_end(&mut content)?;
+    files::read_into(&file, MAX_FILE, &mut content)?;
     Ok(content)
 }
 

@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use mux_core::{Key, Mailbox};
 use rustix::process::Signal as Number;
 
+use super::input::Input;
 use super::net::{Heard, Net};
 use super::outside::Outside;
 use super::report;
 use super::settings;
 use super::stop::{Order, Signal, Stop};
 use crate::exit::{self, Cut};
-use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage};
-use crate::output::{Destination, Output};
+use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage, StreamKind};
+use crate::output::{Credit, Destination, Output};
 use crate::plan::ExitRule;
 use crate::targets::Target;
 use crate::writer::{Report, Writer};
@@ -23,11 +24,16 @@ use crate::writer::{Report, Writer};
 const LEAVING: Duration = Duration::from_secs(1);
 
 /// Output is handed to the writer this often, unless there is much of it or it is the last. Each time wakes two threads,
-/// which costs as much as half the messages of a login; nobody sees a fiftieth of a second.
-const HAND_OVER: Duration = Duration::from_millis(20);
+/// which costs as much as half the messages of a login; nobody sees a twentieth of a second.
+const HAND_OVER: Duration = Duration::from_millis(50);
 
-/// Bytes of output that are handed over at once: half the smallest window of a channel, so that no host ever waits.
+/// Bytes of output that are handed over at the end of a turn: half the smallest window of a channel, so that no host
+/// ever waits.
 const MUCH: usize = 32 * 1024;
+
+/// Bytes of output that are handed over within a turn: a quarter of what may wait for the writer, so that it is never
+/// without work while the loop is busy.
+const VERY_MUCH: usize = 256 * 1024;
 
 /// Everything that a run consists of.
 #[derive(Debug)]
@@ -47,6 +53,8 @@ pub(super) struct Engine {
     hand_over_next: Option<Instant>,
     /// The writer had no room for everything.
     backlog: bool,
+    /// Standard error takes no more. Words of ours are no loss there, words of hosts are.
+    stderr_failed: bool,
     cut: Option<Cut>,
     /// Not waiting for hosts any more, and only until then for the writer.
     leave_by: Option<Instant>,
@@ -76,6 +84,7 @@ impl Engine {
             fresh: 0,
             hand_over_next: None,
             backlog: false,
+            stderr_failed: false,
             cut: None,
             leave_by: None,
             over: false,
@@ -97,7 +106,7 @@ impl Engine {
     pub(super) fn tell(&mut self, event: Event) {
         self.fresh += match &event {
             Event::Output { data, .. } => data.len(),
-            Event::Stage { .. } => 0,
+            Event::Stage { .. } | Event::EnvRefused { .. } => 0,
             Event::Finished { .. } | Event::Notice { .. } => 1,
         };
         self.output.handle(event);
@@ -121,6 +130,7 @@ impl Engine {
                 self.heard(now, heard);
                 self.settle(now);
             }
+            self.hand_over(now, MUCH);
             self.on_time(now);
             if self.is_over(now) {
                 break;
@@ -195,25 +205,33 @@ impl Engine {
         }
         if self.outside.is_asking() != self.asking {
             self.asking = !self.asking;
+            if let Some(input) = self.outside.input() {
+                input.hold(self.asking);
+            }
             self.output.hold_progress(self.asking);
-            self.fresh += MUCH;
+            self.fresh += VERY_MUCH;
         }
         for text in self.outside.warnings() {
             self.say(Level::Warning, text);
         }
+        if let Some(fault) = self.outside.input().and_then(Input::fault) {
+            // Half of an input must not pass for all of it: no command sees its end.
+            self.fail(&fault);
+            self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
+            return self.settle(now);
+        }
         if self.hub.is_idle() {
             self.finish(now);
         }
-        self.hand_over(now);
+        self.hand_over(now, VERY_MUCH);
         while let Some(credit) = self.output.poll_consumed() {
-            self.hub
-                .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            self.consume(now, credit);
         }
     }
 
     /// Gives the writer what there is to write, as far as it has room.
-    fn hand_over(&mut self, now: Instant) {
-        let at_once = self.over || self.backlog || self.fresh >= MUCH;
+    fn hand_over(&mut self, now: Instant, much: usize) {
+        let at_once = self.over || self.backlog || self.fresh >= much;
         let early = self.hand_over_next.is_some_and(|at| at > now);
         if !at_once && (early || self.fresh == 0) {
             return;
@@ -223,6 +241,7 @@ impl Engine {
         {
             self.writer.send(write);
         }
+        self.writer.flush();
         self.backlog = !self.writer.has_room();
         self.hand_over_next = Some(now + HAND_OVER);
         self.fresh = 0;
@@ -237,6 +256,14 @@ impl Engine {
     fn finish(&mut self, now: Instant) {
         if std::mem::replace(&mut self.over, true) {
             return;
+        }
+        for text in self
+            .outside
+            .input()
+            .map(|input| input.last_words())
+            .unwrap_or_default()
+        {
+            self.say(Level::Warning, text);
         }
         let left = self.hub.left_running().to_vec();
         self.say_left_running(left);
@@ -260,13 +287,21 @@ impl Engine {
     fn reported(&mut self, now: Instant, report: Report) {
         self.writer.handle(&report);
         match report {
-            Report::Written {
-                credit: Some(credit), ..
-            } => {
-                self.hub
-                    .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
+            Report::Written { credits, saved, .. } => {
+                for credit in credits {
+                    if self.stderr_failed && credit.stream == StreamKind::Stderr {
+                        // Gone, and there is no place left to say it.
+                        self.cut.get_or_insert(Cut::Internal);
+                    }
+                    self.consume(now, credit);
+                }
+                for (request, credit) in saved {
+                    if let Some(credit) = credit {
+                        self.consume(now, credit);
+                    }
+                    self.fresh += usize::from(self.output.saved(request));
+                }
             }
-            Report::Written { credit: None, .. } => {}
             Report::Failed(error) if error.is_broken_pipe() => {
                 // Nobody reads: the hosts are told to stop, nobody waits for them, and there is nothing to say.
                 self.cut = Some(Cut::BrokenPipe);
@@ -274,7 +309,8 @@ impl Engine {
                 self.leave_by = Some(now);
             }
             Report::Failed(error) => match error.to {
-                Destination::Stderr | Destination::Progress => {}
+                Destination::Stderr => self.stderr_failed = true,
+                Destination::Progress => {}
                 Destination::Stdout => {
                     self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
                     self.fail(&error.to_string());
@@ -284,8 +320,19 @@ impl Engine {
                     self.fail(&error.to_string());
                 }
                 Destination::File(_) => self.fail(&error.to_string()),
+                Destination::Saved { request, .. } => {
+                    self.cut.get_or_insert(Cut::Internal);
+                    if self.output.lose_saved(request, error.fault.to_string()) {
+                        self.fail(&error.to_string());
+                    }
+                }
             },
         }
+    }
+
+    fn consume(&mut self, now: Instant, credit: Credit) {
+        self.hub
+            .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
     }
 
     fn fail(&mut self, text: &str) {
@@ -318,7 +365,7 @@ impl Engine {
 
     fn hold(&mut self, now: Instant) {
         let queued = self.hub.queued();
-        self.hub.hold();
+        self.hub.hold(now, &mut self.net);
         let started = if queued == 0 {
             String::new()
         } else {

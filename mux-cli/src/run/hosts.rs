@@ -1,23 +1,26 @@
-//! The known_hosts files of a run: each set read once, asked many times, added to under a lock. Decides nothing about
-//! a key; that is the hub's `judge`.
+//! The known_hosts files of a run: each set read once, asked many times. Decides nothing about a key; that is the hub's
+//! `judge`. Writes nothing; that is for `lessons`.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
+use mux_ssh::Printable;
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::{HostId, KnownHosts, Memo, Place, Verdict, format_entry};
+use mux_ssh::known_hosts::{HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
 
+use super::lessons::{Lesson, Lessons, Stamp};
 use super::settings::Profile;
+use crate::files::{self, FileError};
 use crate::hub::{Decision, Judgement, KeptIn, judge};
+use crate::state::State;
 
 /// Nine thousand hosts are a megabyte; more than this is no known_hosts file.
-const MAX_FILE: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_FILE: u64 = 64 * 1024 * 1024;
 
 /// The files of one kind of target.
 #[derive(Debug)]
@@ -31,6 +34,7 @@ struct Set {
 pub(crate) struct Hosts {
     sets: HashMap<Vec<String>, Set>,
     default_file: String,
+    pub(crate) lessons: Lessons,
     warnings: Vec<String>,
 }
 
@@ -43,10 +47,15 @@ impl Hosts {
         }
     }
 
-    /// By which types of key a host is known.
-    pub(crate) fn key_types(&mut self, profile: &Profile, host: &HostId) -> Vec<KeyType> {
+    /// By which types of key a host is known, or likely to be.
+    pub(crate) fn key_types(&mut self, profile: &Profile, host: &HostId, state: &State) -> Vec<KeyType> {
         let set = self.set(profile);
-        set.known.key_types(&mut set.memo, host)
+        for name in host.names().filter(|_| set.known.has_hashed_names()) {
+            if set.memo.salts(name).is_none() {
+                set.memo.remember(name, state.salts(name));
+            }
+        }
+        set.known.key_types(&mut set.memo, host).types
     }
 
     /// Decides about a key that a host proved to have.
@@ -56,19 +65,44 @@ impl Hosts {
         judge(host, profile.policy, &verdict, key, self.kept(profile))
     }
 
-    /// What came of writing a new key down.
+    /// By which types of key a host is known whose key was not accepted, if it has not shown one of them and might if
+    /// asked differently than for those that were `asked_for`.
+    pub(crate) fn other_types(
+        &mut self,
+        profile: &Profile,
+        host: &HostId,
+        key: &PublicKey,
+        asked_for: &[KeyType],
+    ) -> Option<Vec<KeyType>> {
+        let set = self.set(profile);
+        // The verdict has looked at every line, so that nothing has to be assumed here.
+        let KeyTypes { types, assumed } = set.known.key_types(&mut set.memo, host);
+        let new = types.iter().any(|known| !asked_for.contains(known));
+        (!assumed && new && !types.contains(&key.key_type())).then_some(types)
+    }
+
+    /// Everything that was found out about hashed names goes into `state`.
+    pub(crate) fn keep(&self, state: &mut State) {
+        for (name, salts) in self.sets.values().flat_map(|set| set.memo.iter()) {
+            state.learn_salts(name, salts);
+        }
+    }
+
+    /// What came of writing a new key to `file`.
     pub(crate) fn learned(
         &mut self,
         profile: &Profile,
+        file: &str,
         lesson: &Lesson,
-        result: io::Result<Verdict>,
+        result: Result<Verdict, FileError>,
     ) -> Judgement {
         let verdict = match result {
             Ok(verdict) => verdict,
             Err(error) => {
                 // As ssh: the key of an unknown host is taken although it can't be kept.
+                let (host, file) = (lesson.host.name(), Printable::new(file));
                 self.warnings
-                    .push(format!("{}: {}: {error}", lesson.host.name(), lesson.file));
+                    .push(format!("{host}: host key not kept: {file}: {error}"));
                 Verdict::Unknown { authority: None }
             }
         };
@@ -81,10 +115,13 @@ impl Hosts {
         ) {
             Decision::Accept | Decision::Learn => {
                 let place = Place {
-                    file: Arc::from(lesson.file.as_str()),
+                    file: Arc::from(file),
                     line: 0,
                 };
-                self.set(profile).known.add(&lesson.host, &lesson.key, place);
+                let sets = self.sets.iter_mut();
+                for (_, set) in sets.filter(|(files, _)| files.iter().any(|other| other == file)) {
+                    set.known.add(&lesson.host, &lesson.key, place.clone());
+                }
                 Judgement::Accept
             }
             Decision::Refuse(reason) => Judgement::Refuse(reason),
@@ -114,11 +151,11 @@ impl Hosts {
             .chain(&profile.global_known_hosts)
             .cloned()
             .collect();
-        let warnings = &mut self.warnings;
+        let (warnings, lessons) = (&mut self.warnings, &mut self.lessons);
         self.sets.entry(files).or_insert_with_key(|files| {
             let contents = files
                 .iter()
-                .filter_map(|file| Some((file.as_str(), content(file, warnings)?)));
+                .filter_map(|file| Some((file.as_str(), content(file, lessons, warnings)?)));
             let contents: Vec<(&str, Vec<u8>)> = contents.collect();
             let known = KnownHosts::parse(contents.iter().map(|(file, content)| (*file, content.as_slice())));
             warnings.extend(known.warnings().iter().map(ToString::to_string));
@@ -130,61 +167,21 @@ impl Hosts {
     }
 }
 
-fn content(file: &str, warnings: &mut Vec<String>) -> Option<Vec<u8>> {
+fn content(file: &str, lessons: &mut Lessons, warnings: &mut Vec<String>) -> Option<Vec<u8>> {
     let mut content = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(MAX_FILE).read_to_end(&mut content));
+    let read = files::open(OpenOptions::new().read(true), Path::new(file)).and_then(|opened| {
+        // Before it is read: what others write meanwhile must not pass for read.
+        let stamp = Stamp::of(&opened).ok();
+        files::read_into(opened, MAX_FILE, &mut content)?;
+        lessons.file_was_read(file, stamp);
+        Ok(())
+    });
     match read {
-        Ok(_) => Some(content),
+        Ok(()) => Some(content),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => {
-            warnings.push(format!("{file}: {error}"));
+            warnings.push(format!("{}: {error}", Printable::new(file)));
             None
         }
-    }
-}
-
-/// A key to be written down.
-#[derive(Clone, Debug)]
-pub(crate) struct Lesson {
-    pub(crate) host: HostId,
-    pub(crate) key: PublicKey,
-    pub(crate) file: String,
-    pub(crate) hash: bool,
-}
-
-impl Lesson {
-    /// Appends the key under a lock, unless another process has been faster. Blocks.
-    ///
-    /// # Errors
-    /// The file can't be read or written.
-    pub(crate) fn write(&self) -> io::Result<Verdict> {
-        let path = Path::new(&self.file);
-        if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
-            fs::DirBuilder::new().mode(0o700).create(directory)?;
-        }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)?;
-        file.lock()?;
-        let mut content = Vec::new();
-        Read::by_ref(&mut file).take(MAX_FILE).read_to_end(&mut content)?;
-        let known = KnownHosts::parse([(self.file.as_str(), content.as_slice())]);
-        let verdict = known.lookup(&mut Memo::default(), &self.host, &self.key);
-        if !matches!(verdict, Verdict::Unknown { .. }) {
-            return Ok(verdict);
-        }
-        let line = format_entry(&self.host, &self.key, self.hash).map_err(|_| ErrorKind::Other)?;
-        // Somebody's editor may have left the last line open.
-        let gap = if content.last().is_none_or(|last| *last == b'\n') {
-            ""
-        } else {
-            "\n"
-        };
-        file.seek(SeekFrom::End(0))?;
-        file.write_all(format!("{gap}{line}").as_bytes())?;
-        Ok(verdict)
     }
 }

@@ -8,14 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 
-use bytes::Bytes;
 use mux_core::{Driver, Key, Recipient};
-use mux_proto::{Raw, RawEvent};
 use rustix::process::Signal;
 
 use super::net::Heard;
+use super::pipe::{Pipe, PipeEvent};
 use super::wire::Wire;
-use crate::hub::{Kill, LinkEvent, StreamKind};
+use crate::hub::{Kill, LinkEvent, Request, StreamKind};
 
 /// What a command that runs here is made of.
 #[derive(Debug)]
@@ -23,6 +22,8 @@ struct Local {
     stdio: Key,
     stderr: Key,
     open: u8,
+    /// Input that it was not given before it ended.
+    unsent: usize,
     status: Option<Option<ExitStatus>>,
 }
 
@@ -44,7 +45,7 @@ impl Locals {
         }
     }
 
-    pub(crate) fn spawn(&mut self, driver: &mut Driver<Wire>, command: &Bytes) -> io::Result<Key> {
+    pub(crate) fn spawn(&mut self, driver: &mut Driver<Wire>, request: &Request) -> io::Result<Key> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c");
         if let Some(limit) = self.descriptors {
@@ -52,13 +53,20 @@ impl Locals {
                 .arg(format!("ulimit -S -n {limit}; exec /bin/sh -c \"$1\""))
                 .arg("sh");
         }
-        shell.arg(OsStr::from_bytes(command)).process_group(0);
-        let child = driver.child(shell, Wire::Pipe(Raw::new()), Some(Wire::Pipe(Raw::new())))?;
+        shell.arg(OsStr::from_bytes(&request.command)).process_group(0);
+        let variables = request.env.iter();
+        shell.envs(variables.map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))));
+        let child = driver.child(
+            shell,
+            Wire::Pipe(Pipe::default()),
+            Some(Wire::Pipe(Pipe::default())),
+        )?;
         let stderr = child.stderr.unwrap_or(child.stdio);
         for pipe in [child.stdio, stderr] {
-            if let Some(Wire::Pipe(raw)) = driver.protocol(pipe) {
-                // Standard input is empty, and a link that has nothing to send ends with what it receives.
-                raw.finish();
+            let is_input = request.stdin && pipe == child.stdio;
+            if !is_input && let Some(Wire::Pipe(pipe)) = driver.protocol(pipe) {
+                // Nothing is written there, and a link that has nothing to send ends with what it receives.
+                pipe.finish();
             }
         }
         self.by_pipe
@@ -70,6 +78,7 @@ impl Locals {
                 stdio: child.stdio,
                 stderr,
                 open: 2,
+                unsent: 0,
                 status: None,
             },
         );
@@ -94,19 +103,21 @@ impl Locals {
         }
     }
 
-    pub(crate) fn on_pipe(&self, pipe: Key, said: RawEvent) -> Option<Heard> {
+    pub(crate) fn on_pipe(&self, pipe: Key, said: PipeEvent) -> Option<Heard> {
         let (process, stream) = self.by_pipe.get(&pipe)?;
         match said {
-            RawEvent::Data(data) => Some(Heard::Link(*process, LinkEvent::Output(*stream, data))),
+            PipeEvent::Data(data) => Some(Heard::Link(*process, LinkEvent::Output(*stream, data))),
             // The link closes next.
-            RawEvent::Eof => None,
+            PipeEvent::Eof => None,
+            PipeEvent::Room => Some(Heard::Link(*process, LinkEvent::Room)),
         }
     }
 
-    pub(crate) fn on_pipe_closed(&mut self, pipe: Key) -> Option<Heard> {
+    pub(crate) fn on_pipe_closed(&mut self, pipe: Key, unsent: usize) -> Option<Heard> {
         let (process, _) = self.by_pipe.remove(&pipe)?;
         let local = self.by_process.get_mut(&process)?;
         local.open -= 1;
+        local.unsent += unsent;
         self.over(process)
     }
 
@@ -117,10 +128,10 @@ impl Locals {
 
     fn over(&mut self, process: Key) -> Option<Heard> {
         let local = self.by_process.get(&process)?;
-        let status = local.status.filter(|_| local.open == 0)?;
+        let (status, unsent) = (local.status.filter(|_| local.open == 0)?, local.unsent);
         self.by_process.remove(&process);
         let rc = status.and_then(|status| status.code());
         let signal = status.and_then(|status| status.signal());
-        Some(Heard::Link(process, LinkEvent::Exited { rc, signal }))
+        Some(Heard::Link(process, LinkEvent::Exited { rc, signal, unsent }))
     }
 }

@@ -3,17 +3,22 @@
 
 mod agents;
 mod config;
+mod directories;
 mod engine;
 mod hosts;
+mod input;
+mod lessons;
 mod limits;
 mod locals;
 mod net;
 mod offers;
 mod outside;
+mod pipe;
 mod report;
 mod select;
 mod settings;
 mod signing;
+mod source;
 mod start;
 mod stop;
 mod task;
@@ -24,6 +29,8 @@ use std::io::{self, Write};
 
 use crate::exit;
 use crate::flags::{self, Environment, Invocation};
+use crate::words;
+use crate::writer::{Fault, Streams};
 
 /// The whole program: from the arguments of the process to its exit status.
 #[must_use]
@@ -31,7 +38,18 @@ pub fn main() -> u8 {
     let environment = Environment::of_process();
     if let Some(filter) = &environment.log {
         env_logger::Builder::new()
-            .parse_filters(&filter.to_string_lossy())
+            // What it does not understand it says, and that is foreign text as well.
+            .parse_filters(&words::printable(&filter.to_string_lossy()))
+            .format(|to, record| {
+                let words = words::printable(&record.args().to_string());
+                writeln!(
+                    to,
+                    "[{} {} {}] {words}",
+                    to.timestamp(),
+                    record.level(),
+                    record.target()
+                )
+            })
             .init();
     }
     match flags::parse(std::env::args_os(), &environment) {
@@ -47,17 +65,25 @@ pub fn main() -> u8 {
 /// Text on standard output, and the exit status that goes with it: before there is a writer thread, and without one.
 fn print(text: &str) -> u8 {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    // What is closed takes everything and keeps nothing.
+    let written = match Streams::of_process() {
+        Ok(Streams { stdout: None, .. }) => Err(Fault::Closed),
+        Ok(_) | Err(_) => stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+            .map_err(Fault::from),
+    };
+    match written {
         Ok(()) => exit::OK,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => exit::SIGPIPE,
-        Err(error) => {
-            complain(&format!("mux: standard output: {error}"));
+        Err(Fault::Io(io::ErrorKind::BrokenPipe, _)) => exit::SIGPIPE,
+        Err(fault) => {
+            complain(&format!("standard output: {fault}"));
             exit::INTERNAL
         }
     }
 }
 
-/// A line on standard error. That it can't be written has nobody to be told.
+/// Something on standard error. That it can't be written has nobody to be told.
 fn complain(text: &str) {
-    let _ = io::stderr().write_all(format!("{}\n", text.trim_end()).as_bytes());
+    let _ = io::stderr().write_all(words::lines(text).as_bytes());
 }

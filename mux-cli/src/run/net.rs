@@ -14,8 +14,9 @@ use mux_ssh::Client;
 use mux_ssh::agent::{AgentClient, AgentEvent};
 
 use super::locals::Locals;
+use super::pipe::{Pipe, PipeEvent};
 use super::wire::{Wire, WireError, WireEvent};
-use crate::hub::{Kill, LinkEvent, Links, StreamKind};
+use crate::hub::{Kill, LinkEvent, Links, Request, StreamKind};
 
 /// What the loop heard.
 #[derive(Debug)]
@@ -81,6 +82,12 @@ impl Net {
             }
             Event::Protocol(key, WireEvent::Agent(said)) => self.heard.push_back(Heard::Agent(key, said)),
             Event::Protocol(key, WireEvent::Pipe(said)) => {
+                if said == PipeEvent::Eof
+                    && let Some(Wire::Pipe(pipe)) = self.driver.protocol(key)
+                {
+                    // The command is gone, whatever it was still to be given.
+                    pipe.close();
+                }
                 self.heard.extend(self.locals.on_pipe(key, said));
             }
             Event::Closed(key, wire, result) => self.closed(key, *wire, result),
@@ -116,7 +123,18 @@ impl Net {
                 };
                 self.heard.push_back(Heard::AgentClosed(key, kind));
             }
-            Wire::Pipe(_) => self.heard.extend(self.locals.on_pipe_closed(key)),
+            Wire::Pipe(pipe) => self.heard.extend(self.locals.on_pipe_closed(key, pipe.unsent())),
+        }
+    }
+
+    /// The pipe that a local command reads.
+    fn input(&mut self, process: Key) -> Option<&mut Pipe> {
+        match self
+            .driver
+            .protocol(self.locals.pipe(process, StreamKind::Stdout)?)?
+        {
+            Wire::Pipe(pipe) => Some(pipe),
+            Wire::Ssh(_) | Wire::Agent(_) => None,
         }
     }
 
@@ -156,9 +174,9 @@ impl Links for Net {
             .map_err(|error| error.kind())
     }
 
-    fn spawn(&mut self, command: &Bytes) -> Result<Key, ErrorKind> {
+    fn spawn(&mut self, request: &Request) -> Result<Key, ErrorKind> {
         self.locals
-            .spawn(&mut self.driver, command)
+            .spawn(&mut self.driver, request)
             .map_err(|error| error.kind())
     }
 
@@ -171,14 +189,27 @@ impl Links for Net {
 
     fn consume(&mut self, key: Key, stream: StreamKind, count: usize) {
         if let Some(pipe) = self.locals.pipe(key, stream)
-            && let Some(Wire::Pipe(raw)) = self.driver.protocol(pipe)
+            && let Some(Wire::Pipe(pipe)) = self.driver.protocol(pipe)
         {
-            raw.consume(count);
+            pipe.consume(count);
         }
     }
 
     fn kill(&mut self, key: Key, signal: Kill) {
         Locals::kill(&mut self.driver, key, signal);
+    }
+
+    fn local_room(&mut self, key: Key) -> usize {
+        self.input(key).map_or(0, |pipe| pipe.room())
+    }
+
+    fn local_write(&mut self, key: Key, data: Bytes) {
+        if let Some(pipe) = self.input(key) {
+            match data.is_empty() {
+                true => pipe.finish(),
+                false => pipe.write(data),
+            }
+        }
     }
 
     fn abort(&mut self, key: Key) {

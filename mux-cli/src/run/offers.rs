@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use mux_ssh::Printable;
 use mux_ssh::algorithms::{KeyType, SignatureAlgorithm};
 use mux_ssh::client::Identity;
-use mux_ssh::config::Origin;
+use mux_ssh::config::{Origin, Sourced};
 use mux_ssh::keys::PublicKey;
 
 use super::agents::Held;
@@ -18,6 +19,10 @@ use crate::keyring::{Keyring, Unusable};
 pub(crate) struct Offers {
     keys: Vec<KeyId>,
     pub(crate) skipped: Vec<String>,
+    /// What is wrong with files that somebody named: to be said even if another key works.
+    pub(crate) complaints: Vec<String>,
+    /// Keys in files that somebody named, and how to call them if they turn out to be of no use.
+    named: Vec<(KeyId, String)>,
 }
 
 impl Offers {
@@ -53,11 +58,9 @@ impl Offers {
             None => {}
         }
         offers.keys.append(&mut others);
-        for (key, path) in files {
+        for (key, _) in files {
             if keyring.is_public_only(key) {
-                offers.skipped.push(format!(
-                    "{path}: only the public half, and no agent has the other"
-                ));
+                offers.skip(key, keyring, "only the public half, and no agent has the other");
             } else {
                 offers.keys.push(key);
             }
@@ -70,15 +73,21 @@ impl Offers {
         let mut files = Vec::new();
         let mut all_defaults = true;
         for file in &profile.identity_files {
-            let default = file.origin == Origin::Default;
-            all_defaults &= default;
+            let name = called(file);
+            all_defaults &= name.is_none();
             match keyring.file(&file.value) {
                 Ok(key) if files.iter().all(|(known, _)| *known != key) => {
-                    files.push((key, file.value.as_str()))
+                    files.push((key, file.value.as_str()));
+                    self.named.extend(name.map(|name| (key, name)));
                 }
                 Ok(_) => {}
-                Err(Unusable::Missing(_)) if default => {}
-                Err(Unusable::Missing(reason) | Unusable::Because(reason)) => self.skipped.push(reason),
+                Err(Unusable::Missing(_)) if name.is_none() => {}
+                Err(Unusable::Missing(reason) | Unusable::Because(reason)) => {
+                    self.complaints
+                        .extend(name.map(|name| format!("{name} not used: {reason}")));
+                    let path = Printable::new(&file.value);
+                    self.skipped.push(format!("{path}: {reason}"));
+                }
             }
         }
         if all_defaults {
@@ -93,19 +102,24 @@ impl Offers {
     }
 
     fn leave_out(&mut self, profile: &Profile, keyring: &Keyring) {
-        let skipped = &mut self.skipped;
-        self.keys.retain(|key| {
-            let Some(public) = keyring.public(*key) else {
-                return false;
-            };
-            let reason = reason_against(public, profile);
-            skipped.extend(
-                reason
-                    .as_ref()
-                    .map(|reason| format!("{}: {reason}", keyring.label(*key))),
-            );
-            reason.is_none()
-        });
+        for key in std::mem::take(&mut self.keys) {
+            match keyring.public(key).map(|public| reason_against(public, profile)) {
+                Some(Some(reason)) => self.skip(key, keyring, &reason),
+                Some(None) => self.keys.push(key),
+                None => {}
+            }
+        }
+    }
+
+    fn skip(&mut self, key: KeyId, keyring: &Keyring, reason: &str) {
+        self.skipped.push(format!("{}: {reason}", keyring.label(key)));
+        self.complaints.extend(self.complaint(key, reason));
+    }
+
+    /// What to say about a key in a file that somebody named and that turns out to be of no use.
+    pub(crate) fn complaint(&self, key: KeyId, reason: &str) -> Option<String> {
+        let (_, name) = self.named.iter().find(|(known, _)| *known == key)?;
+        Some(format!("{name} not used: {reason}"))
     }
 
     /// The keys for one target; `worked` is the fingerprint of the one that it took last time, which goes first and
@@ -121,6 +135,16 @@ impl Offers {
         }
         offers.sort_by_key(|offer| !offer.identity.proven);
         offers
+    }
+}
+
+/// What a file is called if it is of no use, with the line that names it; `None`: it is a default, nobody named it.
+fn called(file: &Sourced<String>) -> Option<String> {
+    let path = Printable::new(&file.value);
+    match &file.origin {
+        Origin::Default => None,
+        Origin::CommandLine => Some(format!("identity file {path}")),
+        Origin::File { .. } => Some(format!("{}: identity file {path}", file.origin)),
     }
 }
 

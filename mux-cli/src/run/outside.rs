@@ -1,23 +1,27 @@
 //! Everything that the hub asks for: keys and signatures, host keys, names, memory. Ties keyring, agents,
 //! known_hosts, state and pool together; decides nothing that one of them decides.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
 use mux_core::Mailbox;
+use mux_ssh::algorithms::KeyType;
 use mux_ssh::client::QuestionId;
 use mux_ssh::keys::{KeyFile, PublicKey};
 
 use super::agents::{Agents, Listing};
-use super::hosts::{Hosts, Lesson};
+use super::hosts::Hosts;
+use super::input::{Input, Piece, Wish};
+use super::lessons::{Batch, Lesson, Written};
 use super::net::{Heard, Net};
 use super::offers::Offers;
 use super::settings::{Prepared as Target, Profile};
 use super::signing::Waiting;
 use super::task::{Done, Task};
 use super::terminal::Terminal;
+use crate::files::FileError;
 use crate::hub::{Action, Answer, Decision, Judgement, KeyId, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -31,6 +35,8 @@ pub(crate) struct Known {
     pub(super) profile: Arc<Profile>,
     server: Server,
     user: String,
+    /// The types of host key that the server was asked for first, until it is asked for others.
+    asked_for: Option<Vec<KeyType>>,
 }
 
 impl Known {
@@ -44,6 +50,7 @@ impl Known {
             profile: Arc::clone(&target.profile),
             server,
             user: target.request.user.clone(),
+            asked_for: None,
         }
     }
 }
@@ -67,10 +74,40 @@ pub(crate) struct Outside {
     /// Keys whose passphrase is to be asked for next, one at a time.
     pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
     pub(super) asking: Option<Terminal>,
+    input: Option<Input>,
+    complaints: Complaints,
+}
+
+/// What is wrong with files that somebody named, each said once however many hosts it concerns.
+#[derive(Debug, Default)]
+struct Complaints {
+    said: BTreeSet<String>,
+    waiting: Vec<String>,
+}
+
+/// With a key file for each host and none of them there, more would say nothing new; the host's error has its own.
+const MAX_COMPLAINTS: usize = 20;
+
+impl Complaints {
+    fn add(&mut self, text: &str) {
+        if self.said.len() > MAX_COMPLAINTS || !self.said.insert(text.to_owned()) {
+            return;
+        }
+        self.waiting.push(if self.said.len() > MAX_COMPLAINTS {
+            "further key files can't be used".to_owned()
+        } else {
+            text.to_owned()
+        });
+    }
 }
 
 impl Outside {
-    pub(crate) fn new(hosts: Hosts, state: State, pool: Pool<Task>, done: Mailbox<Done>) -> Self {
+    pub(crate) fn new(
+        hosts: Hosts,
+        state: State,
+        (pool, done): (Pool<Task>, Mailbox<Done>),
+        input: Option<Input>,
+    ) -> Self {
         Self {
             targets: HashMap::new(),
             offers: HashMap::new(),
@@ -85,6 +122,8 @@ impl Outside {
             locked: HashMap::new(),
             to_ask: VecDeque::new(),
             asking: None,
+            input,
+            complaints: Complaints::default(),
         }
     }
 
@@ -129,6 +168,24 @@ impl Outside {
                 }
                 self.collect(now, net);
             }
+            Action::Feed {
+                position,
+                room,
+                may_restart,
+            } => self.feed(
+                now,
+                Wish {
+                    ticket,
+                    position,
+                    room,
+                    may_restart,
+                },
+            ),
+            Action::FeedOver { taken, whole } => {
+                if let Some(input) = &mut self.input {
+                    input.over(ticket.request, taken, whole);
+                }
+            }
             Action::Remember(memory) => {
                 if let Some(known) = self.targets.get(&ticket.request) {
                     self.state.learn_server(&known.server, &memory);
@@ -162,7 +219,10 @@ impl Outside {
 
     /// What is to be said about files, since the last call.
     pub(crate) fn warnings(&mut self) -> Vec<String> {
-        self.hosts.warnings()
+        let mut warnings = self.hosts.warnings();
+        warnings.extend(self.input.iter_mut().flat_map(Input::warnings));
+        warnings.append(&mut self.complaints.waiting);
+        warnings
     }
 
     /// Something that concerns agents or the pool was heard.
@@ -198,6 +258,7 @@ impl Outside {
         if let Some(terminal) = self.asking.take() {
             terminal.restore();
         }
+        self.hosts.keep(&mut self.state);
         self.state.save()
     }
 
@@ -208,6 +269,26 @@ impl Outside {
                 self.prepare(now, net, ticket);
             }
         }
+    }
+
+    /// A command's next piece of input, as soon as there is one.
+    fn feed(&mut self, now: Instant, wish: Wish) {
+        let Some(input) = &mut self.input else { return };
+        match input.wish(wish) {
+            Piece::Here(bytes) => self.answer(wish.ticket, Answer::Fed(bytes)),
+            Piece::InFile(part) => {
+                let ticket = wish.ticket;
+                if let Err(error) = self.pool.submit(now, Task::Read { ticket, part }) {
+                    input.was_read(Err(error));
+                }
+            }
+            Piece::Later => {}
+        }
+    }
+
+    /// The commands' input, if they have any.
+    pub(crate) fn input(&mut self) -> Option<&mut Input> {
+        self.input.as_mut()
     }
 
     pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
@@ -222,13 +303,15 @@ impl Outside {
         let Some(offers) = self.offers(now, net, &profile) else {
             return self.unprepared.push(ticket);
         };
-        let Some(known) = self.targets.get(&ticket.request) else {
+        let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
+        let types = self.hosts.key_types(&known.profile, &known.host, &self.state);
+        known.asked_for = Some(types.clone());
         let worked = self.state.key(&known.server, &known.user);
         let prepared = Prepared {
             keys: offers.for_target(worked, &self.keyring),
-            known_host_key_types: self.hosts.key_types(&known.profile, &known.host),
+            known_host_key_types: types,
             memory: self.state.server(&known.server),
             skipped: offers.skipped.clone(),
         };
@@ -252,13 +335,26 @@ impl Outside {
         };
         let agent = socket.as_ref().zip(listing.as_deref());
         let offers = Arc::new(Offers::new(profile, agent, &mut self.keyring));
+        offers
+            .complaints
+            .iter()
+            .for_each(|text| self.complaints.add(text));
         self.offers
             .insert(name, (Arc::clone(profile), Arc::clone(&offers)));
         Some(offers)
     }
 
+    /// A key can't sign for a host.
+    pub(super) fn unusable(&mut self, ticket: Ticket, key: KeyId, reason: &str) {
+        let known = self.targets.get(&ticket.request);
+        let offers = known.and_then(|known| self.offers.get(&Arc::as_ptr(&known.profile).addr()));
+        if let Some(text) = offers.and_then(|(_, offers)| offers.complaint(key, reason)) {
+            self.complaints.add(&text);
+        }
+    }
+
     fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
-        let Some(known) = self.targets.get(&ticket.request) else {
+        let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
         if let Some(bits) = key.rsa_bits().filter(|bits| *bits < known.profile.rsa_bits) {
@@ -269,10 +365,19 @@ impl Outside {
             let judgement = Judgement::Refuse(reason);
             return self.answer(ticket, Answer::HostKey { question, judgement });
         }
-        let judgement = match self.hosts.judge(&known.profile, &known.host, &key) {
-            Decision::Accept => Judgement::Accept,
-            Decision::Refuse(reason) => Judgement::Refuse(reason),
-            Decision::Learn => return self.learn(now, ticket, question, key),
+        let decision = self.hosts.judge(&known.profile, &known.host, &key);
+        let others = match (&decision, known.asked_for.take()) {
+            (Decision::Accept, _) | (_, None) => None,
+            (Decision::Refuse(_) | Decision::Learn, Some(asked_for)) => {
+                self.hosts
+                    .other_types(&known.profile, &known.host, &key, &asked_for)
+            }
+        };
+        let judgement = match (decision, others) {
+            (_, Some(types)) => Judgement::AskForOthers(types),
+            (Decision::Accept, None) => Judgement::Accept,
+            (Decision::Refuse(reason), None) => Judgement::Refuse(reason),
+            (Decision::Learn, None) => return self.learn(now, ticket, question, key),
         };
         self.answer(ticket, Answer::HostKey { question, judgement });
     }
@@ -292,38 +397,77 @@ impl Outside {
             );
         };
         let lesson = Lesson {
+            ticket,
+            question,
             host: known.host.clone(),
             key,
-            file,
             hash: known.profile.hash_known_hosts,
         };
-        if let Err(error) = self.pool.submit(
-            now,
-            Task::Learn {
-                ticket,
-                question,
-                lesson,
-            },
-        ) {
-            let judgement = Judgement::Refuse(format!("host key not kept: {error}"));
-            self.answer(ticket, Answer::HostKey { question, judgement });
+        self.hosts.lessons.add(&file, lesson);
+        self.write_lessons(now, &file);
+    }
+
+    /// Has everything written that waits for `file`, unless it is being written to.
+    fn write_lessons(&mut self, now: Instant, file: &str) {
+        let mut new = Vec::new();
+        for lesson in self.hosts.lessons.take(file) {
+            let Some(known) = self.targets.get(&lesson.ticket.request) else {
+                continue;
+            };
+            // Another target of the same name may have taught it meanwhile.
+            match self.hosts.judge(&known.profile, &lesson.host, &lesson.key) {
+                Decision::Learn => new.push(lesson),
+                Decision::Accept => self.answer_lesson(&lesson, Judgement::Accept),
+                Decision::Refuse(reason) => self.answer_lesson(&lesson, Judgement::Refuse(reason)),
+            }
         }
+        let Some(batch) = self.hosts.lessons.batch(file, new) else {
+            return;
+        };
+        let lessons = batch.lessons.clone();
+        if let Err(error) = self.pool.submit(now, Task::Learn(batch)) {
+            for lesson in lessons {
+                self.answer_lesson(&lesson, Judgement::Refuse(format!("host key not kept: {error}")));
+            }
+            self.hosts.lessons.written(file, &Err(error.into()));
+        }
+    }
+
+    fn learned(&mut self, now: Instant, batch: &Batch, result: Result<Written, FileError>) {
+        self.hosts.lessons.written(&batch.file, &result);
+        for (at, lesson) in batch.lessons.iter().enumerate() {
+            let Some(known) = self.targets.get(&lesson.ticket.request) else {
+                continue;
+            };
+            let verdict = match &result {
+                Ok(written) => Ok(written.verdicts.get(at).cloned().expect("one for each lesson")),
+                Err(error) => Err(*error),
+            };
+            let judgement = self.hosts.learned(&known.profile, &batch.file, lesson, verdict);
+            self.answer_lesson(lesson, judgement);
+        }
+        self.write_lessons(now, &batch.file);
+    }
+
+    fn answer_lesson(&mut self, lesson: &Lesson, judgement: Judgement) {
+        let question = lesson.question;
+        self.answer(lesson.ticket, Answer::HostKey { question, judgement });
     }
 
     fn done(&mut self, now: Instant, net: &mut Net, done: Done) {
         match done {
             Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
-            Done::Learned {
-                ticket,
-                question,
-                lesson,
-                result,
-            } => {
-                let Some(known) = self.targets.get(&ticket.request) else {
-                    return;
-                };
-                let judgement = self.hosts.learned(&known.profile, &lesson, result);
-                self.answer(ticket, Answer::HostKey { question, judgement });
+            Done::Learned { batch, result } => self.learned(now, &batch, result),
+            Done::Read { ticket, result } => {
+                if let Some(bytes) = self.input.as_mut().and_then(|input| input.was_read(result)) {
+                    self.answer(ticket, Answer::Fed(bytes));
+                }
+            }
+            Done::Arrived(arrival) => {
+                let wishes = self.input.as_mut().map(|input| input.arrived(arrival));
+                for wish in wishes.unwrap_or_default() {
+                    self.feed(now, wish);
+                }
             }
             Done::Unlocked { key, result } => {
                 self.asking = None;

@@ -1,9 +1,12 @@
 //! Which targets a run has: reads the lists of hosts that were named. Decides nothing about the syntax.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
+use mux_ssh::Printable;
+
 use super::config::Configuration;
+use crate::files;
 use crate::plan::Plan;
 use crate::targets::{HostsFile, HostsSource, MAX_HOSTS_FILE, Selection, TargetError, select};
 
@@ -14,15 +17,19 @@ pub(super) fn targets(plan: &Plan, configuration: &mut Configuration) -> Result<
     {
         return Err(TargetError::globbed(name).to_string());
     }
-    let mut files = Vec::new();
+    let mut lists = Vec::new();
     for source in &plan.targets.hosts {
         let (label, bytes) = match source {
-            HostsSource::File(path) => (path.display().to_string(), read(path)),
+            HostsSource::File(path) => (
+                path.display().to_string(),
+                files::read_named(path, MAX_HOSTS_FILE as u64).map_err(|error| error.to_string()),
+            ),
             HostsSource::Stdin => ("-".to_owned(), read_stdin()),
         };
-        files.push((label.clone(), bytes.map_err(|error| format!("{label}: {error}"))?));
+        let bytes = bytes.map_err(|error| format!("{}: {error}", Printable::new(&label)))?;
+        lists.push((label, bytes));
     }
-    let files: Vec<HostsFile<'_>> = files
+    let files: Vec<HostsFile<'_>> = lists
         .iter()
         .map(|(label, bytes)| HostsFile { label, bytes })
         .collect();
@@ -34,40 +41,13 @@ pub(super) fn targets(plan: &Plan, configuration: &mut Configuration) -> Result<
     select(&plan.targets, &files, &names).map_err(|error| error.to_string())
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    bounded(std::fs::File::open(path)?)
-}
-
-fn read_stdin() -> io::Result<Vec<u8>> {
-    bounded(io::stdin().lock())
-}
-
-/// Half a list would be another fleet: a list that is too long is an error.
-fn bounded(source: impl Read) -> io::Result<Vec<u8>> {
-    let limit = MAX_HOSTS_FILE as u64;
-    let mut bytes = Vec::new();
-    if source.take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
-        let message = format!("larger than {} MiB, which is no list of hosts", limit >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+/// The list on standard input. One that is closed is no empty list.
+fn read_stdin() -> Result<Vec<u8>, String> {
+    if mux_core::stdio::was_closed(io::stdin()) {
+        return Err("standard input is closed; name hosts with -w or --hosts FILE".to_owned());
     }
-    Ok(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_that_is_too_long_is_an_error_and_not_half_a_fleet() {
-        let line = b"web1\n".iter().copied().cycle();
-        let read = |length| bounded(line.clone().take(length).collect::<Vec<u8>>().as_slice());
-        assert_eq!(
-            read(MAX_HOSTS_FILE).map(|bytes| bytes.len()).ok(),
-            Some(MAX_HOSTS_FILE)
-        );
-        assert_eq!(
-            read(MAX_HOSTS_FILE + 1).map_err(|error| error.to_string()),
-            Err("larger than 16 MiB, which is no list of hosts".to_owned())
-        );
-    }
+    let mut content = Vec::new();
+    files::read_into(io::stdin().lock(), MAX_HOSTS_FILE as u64, &mut content)
+        .map_err(|error| error.to_string())?;
+    Ok(content)
 }

@@ -56,6 +56,37 @@ pub(crate) struct Prepared {
     pub(crate) notes: Vec<String>,
 }
 
+/// What a host is to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    command: Bytes,
+    env: Vec<(Bytes, Bytes)>,
+}
+
+impl Work {
+    /// The command, and the variables that were asked for, for the host of this name, one of `hosts`.
+    pub(crate) fn new(command: &Bytes, plan: &Plan, (id, host): (RequestId, &str), hosts: usize) -> Self {
+        let text = |text: String| Bytes::from(text.into_bytes());
+        let info = [
+            ("MUX_HOST", host.to_owned()),
+            ("MUX_NODENUM", id.0.to_string()),
+            ("MUX_NUMNODES", hosts.to_string()),
+        ];
+        let variables = &plan.environment;
+        // What was given by name wins.
+        let info = info
+            .into_iter()
+            .filter(|(name, _)| variables.info && variables.given.iter().all(|given| given.name != *name))
+            .map(|(name, value)| (Bytes::from_static(name.as_bytes()), text(value)));
+        let given = variables.given.iter();
+        let given = given.map(|given| (text(given.name.clone()), Bytes::copy_from_slice(&given.value)));
+        Self {
+            command: command.clone(),
+            env: info.chain(given).collect(),
+        }
+    }
+}
+
 /// Builds requests; keeps what the last one had in common with the next.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
@@ -70,7 +101,7 @@ impl Settings {
         &mut self,
         id: RequestId,
         plan: &Plan,
-        command: Bytes,
+        work: Work,
         config: HostConfig,
     ) -> Result<Prepared, String> {
         let connection = &plan.connection;
@@ -87,7 +118,11 @@ impl Settings {
             port: config.port.value,
             user: config.user.value.clone(),
             transport: Transport::Ssh(options),
-            command,
+            command: work.command,
+            env: work.env,
+            stdin: plan.stdin.is_some(),
+            retries: plan.retries,
+            missing_status: plan.missing_status,
             connect_timeout: connection
                 .connect_timeout
                 .or(config.connect_timeout.value)
@@ -113,8 +148,8 @@ fn shared<T: PartialEq>(last: &mut Option<Arc<T>>, new: T) -> Arc<T> {
     }
 }
 
-/// A request that runs here.
-pub(crate) fn local(id: RequestId, host: &str, command: Bytes, timeout: Option<Duration>) -> Request {
+/// A request that runs here. There is nothing in its way that a second try could help with.
+pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Request {
     Request {
         id,
         host: host.to_owned(),
@@ -122,10 +157,14 @@ pub(crate) fn local(id: RequestId, host: &str, command: Bytes, timeout: Option<D
         port: 0,
         user: String::new(),
         transport: Transport::Local,
-        command,
+        command: work.command,
+        env: work.env,
+        stdin: plan.stdin.is_some(),
+        retries: 0,
+        missing_status: plan.missing_status,
         connect_timeout: CONNECT_TIMEOUT,
         login_timeout: LOGIN_TIMEOUT,
-        command_timeout: timeout,
+        command_timeout: plan.timeout,
     }
 }
 

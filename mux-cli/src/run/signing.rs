@@ -36,7 +36,12 @@ impl Outside {
             ..
         } = wanted;
         match self.keyring.sign(key, algorithm, &wanted.data) {
-            Signing::Done(signature) => self.answer(ticket, Answer::Signed { question, signature }),
+            Signing::Done(signature) => {
+                if let Err(reason) = &signature {
+                    self.unusable(ticket, key, reason);
+                }
+                self.answer(ticket, Answer::Signed { question, signature });
+            }
             Signing::Agent(socket) => {
                 let Some(public) = self.keyring.public(key).cloned() else {
                     return;
@@ -71,7 +76,9 @@ impl Outside {
             .get(&wanted.ticket.request)
             .is_some_and(|known| known.profile.batch);
         if batch {
-            let signature = Err("needs a passphrase, and BatchMode forbids to ask".to_owned());
+            let reason = "needs a passphrase, and BatchMode forbids to ask";
+            self.unusable(wanted.ticket, key, reason);
+            let signature = Err(reason.to_owned());
             return self.answer(
                 wanted.ticket,
                 Answer::Signed {

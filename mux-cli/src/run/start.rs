@@ -12,13 +12,15 @@ use rustix::process::Signal;
 use super::config::{self, Configuration};
 use super::engine::Engine;
 use super::hosts::Hosts;
+use super::input::{Input, Opened};
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
-use super::settings::{self, Settings};
+use super::settings::{self, Settings, Work};
 use super::stop::Stop;
+use super::task::Done;
 use super::wire::Wire;
-use super::{complain, limits, print, select};
+use super::{complain, directories, limits, print, select};
 use crate::exit;
 use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage, Status, Timings};
 use crate::output::{Facts, Options, Output};
@@ -40,7 +42,7 @@ pub(super) fn start(plan: &Plan) -> u8 {
     match prepare(plan) {
         Ok(status) => status,
         Err(text) => {
-            complain(&format!("mux: {text}"));
+            complain(&text);
             exit::USAGE
         }
     }
@@ -60,16 +62,19 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         Action::Run(command) => Bytes::copy_from_slice(command),
     };
     let ready = resolve(plan, &mut configuration, &targets, &command)?;
+    directories::prepare(&plan.output.save)?;
+    let opened = plan.stdin.as_ref().map(Opened::open).transpose()?;
     match run(
         plan,
         targets,
         ready,
+        opened,
         warnings,
         &configuration.default_known_hosts(),
     ) {
         Ok(status) => Ok(status),
         Err(error) => {
-            complain(&format!("mux: {error}"));
+            complain(&error.to_string());
             Ok(exit::INTERNAL)
         }
     }
@@ -92,15 +97,11 @@ fn resolve(
     let mut settings = Settings::default();
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
+        let work = Work::new(command, plan, (id, &target.host), targets.len());
         all.push(match plan.connection.transport {
-            Transport::Local => Ready::Local(Box::new(settings::local(
-                id,
-                &target.host,
-                command.clone(),
-                plan.timeout,
-            ))),
+            Transport::Local => Ready::Local(Box::new(settings::local(id, plan, &target.host, work))),
             Transport::Ssh => match configuration.host(target) {
-                Ok(config) => match settings.prepare(id, plan, command.clone(), config) {
+                Ok(config) => match settings.prepare(id, plan, work, config) {
                     Ok(prepared) => Ready::Ssh(Box::new(prepared)),
                     Err(text) => Ready::Unusable(text),
                 },
@@ -147,6 +148,7 @@ fn run(
     plan: &Plan,
     targets: Vec<Target>,
     ready: Vec<Ready>,
+    opened: Option<Opened>,
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> io::Result<u8> {
@@ -162,17 +164,14 @@ fn run(
         ..Facts::of_environment()
     };
     listen(&mut driver, on_terminal)?;
-    let options = Options::new(&plan.output, plan.verbose, &facts, directory()?);
+    let mut options = Options::new(&plan.output, plan.verbose, &facts, directory()?);
+    if opened.as_ref().is_some_and(Opened::is_terminal) {
+        options = options.without_progress();
+    }
     let output = Output::new(now, options, targets.clone());
     let (reports, mailbox) = driver.mailbox();
     let writer = Writer::start(streams, ToLoop(reports))?;
-    let (results, done) = driver.mailbox();
-    let state = match plan.connection.transport {
-        Transport::Ssh => State::load(config::state_home()),
-        Transport::Local => State::default(),
-    };
-    let hosts = Hosts::new(default_known_hosts.to_owned());
-    let outside = Outside::new(hosts, state, Pool::new(results), done);
+    let outside = outside(plan, &driver, opened, targets.len(), default_known_hosts)?;
     let net = Net::new(driver, Locals::new(descriptors.before));
     let mut hub = Hub::new(plan.fanout, ready.len());
     hub.limit_at_once(descriptors.at_once);
@@ -190,6 +189,27 @@ fn run(
     }
     submit(now, &mut engine, ready);
     engine.run(plan.exit)
+}
+
+/// What the hub asks, with its memory and its threads.
+fn outside(
+    plan: &Plan,
+    driver: &Driver<Wire>,
+    opened: Option<Opened>,
+    commands: usize,
+    default_known_hosts: &str,
+) -> io::Result<Outside> {
+    let (results, done) = driver.mailbox();
+    let to_loop = results.clone();
+    let report = move |arrival| to_loop.send(Done::Arrived(arrival)).is_ok();
+    let input = opened.map(|opened| Input::start(opened, commands, report));
+    let state = match plan.connection.transport {
+        Transport::Ssh => State::load(config::state_home()),
+        Transport::Local => State::default(),
+    };
+    let hosts = Hosts::new(default_known_hosts.to_owned());
+    let work = (Pool::new(results), done);
+    Ok(Outside::new(hosts, state, work, input.transpose()?))
 }
 
 fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {
@@ -221,6 +241,7 @@ fn unusable(request: RequestId, message: String) -> Event {
         }),
         timings: Timings::default(),
         attempts: 0,
+        retries: 0,
     };
     Event::Finished { request, outcome }
 }

@@ -1,16 +1,19 @@
 //! What a run does on threads of the pool, because it blocks: name lookups, writing known_hosts, asking for
-//! passphrases. Decides nothing about what follows.
+//! passphrases, reading files for commands. Decides nothing about what follows.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use mux_ssh::client::QuestionId;
+use bytes::Bytes;
 use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
-use mux_ssh::known_hosts::Verdict;
 
-use super::hosts::Lesson;
+use super::input::InFile;
+use super::lessons::{Batch, Written};
+use super::source::Arrival;
 use super::terminal::Terminal;
+use crate::files::FileError;
 use crate::hub::{KeyId, Ticket};
 use crate::pool::Work;
 
@@ -25,10 +28,10 @@ pub(crate) enum Task {
         host: String,
         port: u16,
     },
-    Learn {
+    Learn(Batch),
+    Read {
         ticket: Ticket,
-        question: QuestionId,
-        lesson: Lesson,
+        part: InFile,
     },
     Unlock {
         key: KeyId,
@@ -46,11 +49,16 @@ pub(crate) enum Done {
         result: Result<Vec<SocketAddr>, String>,
     },
     Learned {
-        ticket: Ticket,
-        question: QuestionId,
-        lesson: Lesson,
-        result: io::Result<Verdict>,
+        batch: Batch,
+        result: Result<Written, FileError>,
     },
+    /// Part of the commands' input.
+    Read {
+        ticket: Ticket,
+        result: io::Result<Bytes>,
+    },
+    /// Some of the commands' input has come.
+    Arrived(Arrival),
     Unlocked {
         key: KeyId,
         result: Result<PrivateKey, String>,
@@ -66,19 +74,14 @@ impl Work for Task {
                 ticket,
                 result: resolve(&host, port),
             },
-            Self::Learn {
-                ticket,
-                question,
-                lesson,
-            } => {
-                let result = lesson.write();
-                Done::Learned {
-                    ticket,
-                    question,
-                    lesson,
-                    result,
-                }
+            Self::Learn(batch) => {
+                let result = batch.write();
+                Done::Learned { batch, result }
             }
+            Self::Read { ticket, part } => Done::Read {
+                ticket,
+                result: read(&part),
+            },
             Self::Unlock {
                 key,
                 label,
@@ -88,6 +91,21 @@ impl Work for Task {
                 key,
                 result: unlock(&label, &file, terminal),
             },
+        }
+    }
+}
+
+/// Some of a part: at least a byte, unless the file has become shorter.
+fn read(part: &InFile) -> io::Result<Bytes> {
+    let mut buffer = vec![0; part.len];
+    loop {
+        match part.file.read_at(&mut buffer, part.offset) {
+            Ok(count) => {
+                buffer.truncate(count);
+                return Ok(Bytes::from(buffer));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }

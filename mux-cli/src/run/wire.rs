@@ -4,9 +4,11 @@
 use std::time::Instant;
 
 use bytes::BytesMut;
-use mux_proto::{Close, Protocol, Raw, RawEvent, SendQueue};
+use mux_proto::{Close, Protocol, SendQueue};
 use mux_ssh::Client;
 use mux_ssh::agent::{AgentClient, AgentError, AgentEvent};
+
+use super::pipe::{Pipe, PipeEvent};
 
 /// What a link of a run speaks.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ pub(crate) enum Wire {
     /// The agent protocol over a unix socket.
     Agent(Box<AgentClient>),
     /// The pipes of a local command.
-    Pipe(Raw),
+    Pipe(Pipe),
 }
 
 /// What happened on a [`Wire`].
@@ -24,7 +26,7 @@ pub(crate) enum Wire {
 pub(crate) enum WireEvent {
     Ssh(mux_ssh::client::Event),
     Agent(AgentEvent),
-    Pipe(RawEvent),
+    Pipe(PipeEvent),
 }
 
 /// Why a [`Wire`] failed.

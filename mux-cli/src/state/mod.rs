@@ -4,14 +4,15 @@
 mod sorted;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use mux_ssh::known_hosts::Salt;
 use mux_ssh::transport::ServerMemory;
-use rustix::fs::OFlags;
 
 use self::sorted::Changes;
+use crate::files::{self, FileError};
 
 /// The first line; another one means another version, whose content is not looked at.
 const HEADER: &str = "mux host memory 2\n";
@@ -36,7 +37,8 @@ pub struct Server {
 #[derive(Debug, Default)]
 pub struct State {
     file: Option<PathBuf>,
-    /// The lines of the file: `server`, address, port and habits, or `key`, address, port, user and fingerprint.
+    /// The lines of the file: `server`, address, port and habits; `key`, address, port, user and fingerprint; or
+    /// `salts`, a name in known_hosts and the salts of its lines.
     known: String,
     learned: Changes,
 }
@@ -64,6 +66,18 @@ impl State {
     #[must_use]
     pub fn key(&self, server: &Server, user: &str) -> Option<&str> {
         self.line(&key_name(server, user))
+    }
+
+    /// The salts with which a name is hashed in known_hosts.
+    pub fn salts(&self, name: &str) -> impl Iterator<Item = Salt> {
+        let line = self.line(&salts_name(name)).unwrap_or_default();
+        line.split(' ').filter_map(Salt::parse)
+    }
+
+    /// Remembers with which salts a name is hashed.
+    pub fn learn_salts(&mut self, name: &str, salts: &[Salt]) {
+        let texts: Vec<String> = salts.iter().map(ToString::to_string).collect();
+        self.learn(salts_name(name), texts.join(" "));
     }
 
     /// Remembers the habits of a server.
@@ -119,10 +133,10 @@ impl State {
     fn learn(&mut self, name: String, rest: String) {
         let is_field = |text: &str| !text.chars().any(|c| c.is_control() && c != '\t');
         let tabs = |text: &str| text.bytes().filter(|byte| *byte == b'\t').count();
-        let shape = if name.starts_with("server") {
-            (3, 5)
-        } else {
-            (4, 0)
+        let shape = match name.split('\t').next() {
+            Some("server") => (3, 5),
+            Some("key") => (4, 0),
+            _ => (2, 0),
         };
         let whole = is_field(&name) && is_field(&rest) && (tabs(&name), tabs(&rest)) == shape;
         if whole && self.line(&name) != Some(&rest) {
@@ -137,6 +151,10 @@ fn server_name(server: &Server) -> String {
 
 fn key_name(server: &Server, user: &str) -> String {
     format!("key\t{}\t{}\t{user}\t", server.address, server.port)
+}
+
+fn salts_name(name: &str) -> String {
+    format!("salts\t{name}\t")
 }
 
 fn habits_line(memory: &ServerMemory) -> String {
@@ -176,11 +194,11 @@ fn habits(line: &str) -> Option<ServerMemory> {
 
 /// The lines behind the header.
 fn read(file: &Path) -> String {
-    let mut text = String::new();
-    let result = regular(OpenOptions::new().read(true), file)
-        .and_then(|file| file.take(MAX_FILE).read_to_string(&mut text));
-    match result {
-        Ok(_) => text.strip_prefix(HEADER).unwrap_or_default().to_owned(),
+    let content = files::read(file, MAX_FILE).and_then(|content| {
+        String::from_utf8(content).map_err(|_| FileError::Io(io::ErrorKind::InvalidData, None))
+    });
+    match content {
+        Ok(text) => text.strip_prefix(HEADER).unwrap_or_default().to_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => {
             log::info!("{}: {error}; starting without memory", file.display());
@@ -205,17 +223,7 @@ fn wait_for(lock: &File) -> io::Result<()> {
 fn private(path: &Path, truncate: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(truncate).mode(0o600);
-    regular(&mut options, path)
-}
-
-/// Opens a regular file. Whatever else has its name is not waited for: opening a pipe would stop the run for good.
-fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("open flags are an int in C");
-    let file = options.custom_flags(flags).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::ErrorKind::InvalidInput.into()),
-    }
+    Ok(files::open(&mut options, path)?)
 }
 
 #[cfg(test)]
@@ -264,6 +272,23 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn salts_are_kept_and_replaced() {
+        let home = home();
+        let salt = |byte| Salt([byte; 20]);
+        let read = || {
+            let state = State::load(Some(home.path().to_owned()));
+            state.salts("[web1]:2222").collect::<Vec<_>>()
+        };
+        for salts in [&[salt(1), salt(2)][..], &[salt(3)], &[salt(2), salt(1)]] {
+            let mut state = State::load(Some(home.path().to_owned()));
+            state.learn_salts("[web1]:2222", salts);
+            state.learn_salts("a\tb", salts);
+            state.save().unwrap();
+            assert_eq!(read(), salts);
+        }
     }
 
     #[test]

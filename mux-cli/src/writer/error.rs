@@ -21,6 +21,10 @@ pub struct WriteError {
 pub enum Fault {
     /// It was closed when the program was started.
     Closed,
+    /// It is the file of another host or stream too: a link, or a file system that takes both names for one.
+    Shared,
+    /// It is a pipe or a socket, where nobody may ever read.
+    NoFile,
     /// The system says so; the number tells more than the kind, where there is one.
     Io(io::ErrorKind, Option<i32>),
 }
@@ -43,6 +47,8 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("it is closed"),
+            Self::Shared => f.write_str("the file of another host, under another name"),
+            Self::NoFile => f.write_str("not a file"),
             Self::Io(_, Some(number)) => io::Error::from_raw_os_error(*number).fmt(f),
             Self::Io(kind, None) => kind.fmt(f),
         }
@@ -61,7 +67,7 @@ impl fmt::Display for WriteError {
                     std::env::temp_dir().display()
                 )?;
             }
-            Destination::File(path) => write!(f, "{}", path.display())?,
+            Destination::File(path) | Destination::Saved { path, .. } => write!(f, "{}", path.display())?,
         }
         write!(
             f,
@@ -71,6 +77,7 @@ impl fmt::Display for WriteError {
         match self.to {
             Destination::Spill | Destination::File(_) => f.write_str("; free some space or set TMPDIR"),
             Destination::Stdout | Destination::Stderr | Destination::Progress => Ok(()),
+            Destination::Saved { .. } => Ok(()),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! with others, never drops a byte without saying so, and decides nothing about what is written.
 
 mod error;
+mod files;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ pub use streams::Streams;
 
 use std::sync::mpsc;
 
+use crate::hub::RequestId;
 use crate::output::{Credit, Write};
 
 /// Bytes that may wait for the thread. Enough to keep a fast disk busy; what is above waits on the hosts.
@@ -21,12 +23,16 @@ pub const BUDGET: usize = 1024 * 1024;
 /// What the thread has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// A write is done with, whether or not its destination still takes any.
+    /// Writes are done with, whether or not their destinations still take any.
     Written {
-        /// The memory that it took.
+        /// How many.
+        writes: usize,
+        /// The memory that they took.
         cost: usize,
         /// What the hub may consume now.
-        credit: Option<Credit>,
+        credits: Vec<Credit>,
+        /// The hosts whose own files some were for, each with what the hub may consume.
+        saved: Vec<(RequestId, Option<Credit>)>,
     },
     /// A destination takes no more. Said once for each; what is sent there after is dropped.
     Failed(WriteError),
@@ -48,7 +54,9 @@ impl Reports for mpsc::Sender<Report> {
 /// The loop's end of the thread. Dropping it lets the thread write what it has and end.
 #[derive(Debug)]
 pub struct Writer {
-    jobs: mpsc::Sender<Write>,
+    jobs: mpsc::Sender<Vec<Write>>,
+    /// Not handed over yet.
+    batch: Vec<Write>,
     waiting: usize,
     unreported: usize,
 }
@@ -66,6 +74,7 @@ impl Writer {
             .spawn(move || thread.run(&queue))?;
         Ok(Self {
             jobs,
+            batch: Vec::new(),
             waiting: 0,
             unreported: 0,
         })
@@ -77,20 +86,27 @@ impl Writer {
         self.waiting < BUDGET
     }
 
-    /// Hands a write over. One that is larger than the room left is still taken: it is at most a quarter of the budget.
+    /// Takes a write. One that is larger than the room left is still taken: it is at most a quarter of the budget.
     pub fn send(&mut self, write: Write) {
         self.waiting += write.cost();
         self.unreported += 1;
-        // The thread ends only after this end is dropped.
-        let _ = self.jobs.send(write);
+        self.batch.push(write);
+    }
+
+    /// Hands over what was sent, as one: each hand-over wakes the thread, and its report wakes the loop.
+    pub fn flush(&mut self) {
+        if !self.batch.is_empty() {
+            // The thread ends only after this end is dropped.
+            let _ = self.jobs.send(std::mem::take(&mut self.batch));
+        }
     }
 
     /// Takes note of a report of the thread: what was written no longer counts.
     pub fn handle(&mut self, report: &Report) {
         match report {
-            Report::Written { cost, .. } => {
+            Report::Written { writes, cost, .. } => {
                 self.waiting -= cost;
-                self.unreported -= 1;
+                self.unreported -= writes;
             }
             Report::Failed(_) => {}
         }
@@ -100,5 +116,11 @@ impl Writer {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.unreported == 0
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.flush();
     }
 }

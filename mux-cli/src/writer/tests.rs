@@ -61,6 +61,7 @@ impl Desk {
             payload,
             credit: Some(credit),
         });
+        self.writer.flush();
     }
 
     fn send_spilled(&mut self, extents: &[(u64, u64)], neutralise: bool) {
@@ -77,13 +78,16 @@ impl Desk {
             payload,
             credit: None,
         });
+        self.writer.flush();
     }
 
     fn take_report(&mut self) {
         let report = self.reports.recv_timeout(PATIENCE).unwrap();
         self.writer.handle(&report);
         match report {
-            Report::Written { credit, .. } => self.credited += credit.map_or(0, |credit| credit.bytes),
+            Report::Written { credits, .. } => {
+                self.credited += credits.iter().map(|credit| credit.bytes).sum::<usize>();
+            }
             Report::Failed(error) => self.errors.push(error),
         }
     }
@@ -390,4 +394,49 @@ fn progress_is_taken_away_when_nobody_reads_the_output() {
     assert_eq!(desk.settle().len(), 1);
     drop(desk);
     assert_eq!((&shown, all(err)), (b"1/2", b"\r\x1b[K".to_vec()));
+}
+
+#[test]
+fn a_batch_is_reported_as_one() {
+    let mut desk = Desk::new(sink(), sink(), false);
+    for _ in 0..3 {
+        desk.writer
+            .send(Write::bytes(Destination::Stdout, Bytes::from_static(b"line\n")));
+    }
+    desk.writer.flush();
+    let report = desk.reports.recv_timeout(PATIENCE).unwrap();
+    let Report::Written { writes, credits, .. } = &report else {
+        panic!("{report:?}")
+    };
+    assert_eq!((*writes, credits.len()), (3, 0));
+    desk.writer.handle(&report);
+    assert!(desk.writer.is_idle());
+}
+
+#[test]
+fn a_large_batch_is_reported_in_parts() {
+    let mut desk = Desk::new(sink(), sink(), false);
+    for _ in 0..4 {
+        desk.writer.send(Write::bytes(
+            Destination::Stdout,
+            Bytes::from(vec![b'x'; 60 * 1024]),
+        ));
+    }
+    desk.writer.flush();
+    let mut reports = 0;
+    while !desk.writer.is_idle() {
+        desk.take_report();
+        reports += 1;
+    }
+    assert_eq!(reports, 2);
+}
+
+#[test]
+fn what_was_sent_and_not_handed_over_is_written_when_the_writer_goes() {
+    let (out, to_out) = io::pipe().unwrap();
+    let mut desk = Desk::new(to_out, sink(), false);
+    desk.writer
+        .send(Write::bytes(Destination::Stdout, Bytes::from_static(b"last\n")));
+    drop(desk);
+    assert_eq!(all(out), b"last\n");
 }

@@ -12,11 +12,16 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use super::files::HostFiles;
 use super::{Fault, Report, Reports, Streams, WriteError};
-use crate::output::{Destination, Extent, Neutraliser, Payload, Write};
+use crate::hub::RequestId;
+use crate::output::{Credit, Destination, Extent, Neutraliser, Payload, Write};
 
 /// The piece in which a spill file is read back: the memory that printing it takes, however large it is.
 const READ_PIECE: usize = 64 * 1024;
+
+/// The loop is told of this much at the latest: hosts that wait for it go on while the rest of a batch is written.
+const REPORT_AT: usize = 64 * 1024;
 
 /// Back to the first column and erase what is there (ECMA-48, CR and EL).
 const CLEAR_LINE: &[u8] = b"\r\x1b[K";
@@ -31,7 +36,18 @@ pub(super) struct Thread<R> {
     spill: Option<File>,
     /// The directory for files of the run, once it is made.
     directory: Option<PathBuf>,
+    files: HostFiles,
     progress: ProgressLine,
+    done: Done,
+}
+
+/// What has been written and not been reported yet.
+#[derive(Debug, Default)]
+struct Done {
+    writes: usize,
+    cost: usize,
+    credits: Vec<Credit>,
+    saved: Vec<(RequestId, Option<Credit>)>,
 }
 
 /// Bytes so far, for messages.
@@ -60,18 +76,47 @@ impl<R: Reports> Thread<R> {
             failed: HashSet::new(),
             spill: None,
             directory: None,
+            files: HostFiles::default(),
             progress: ProgressLine::default(),
+            done: Done::default(),
         }
     }
 
-    pub(super) fn run(mut self, queue: &Receiver<Write>) {
-        while let Ok(write) = queue.recv() {
-            self.write(write);
-            while let Ok(write) = queue.try_recv() {
-                self.write(write);
+    pub(super) fn run(mut self, queue: &Receiver<Vec<Write>>) {
+        while let Ok(batch) = queue.recv() {
+            self.write_batch(batch);
+            while let Ok(batch) = queue.try_recv() {
+                self.write_batch(batch);
             }
             // Nothing else waits: now the line is no longer in the way.
             self.show_progress();
+        }
+    }
+
+    fn write_batch(&mut self, batch: Vec<Write>) {
+        for write in batch {
+            self.write(write);
+            if self.done.cost >= REPORT_AT {
+                self.report();
+            }
+        }
+        self.report();
+    }
+
+    fn report(&mut self) {
+        let Done {
+            writes,
+            cost,
+            credits,
+            saved,
+        } = std::mem::take(&mut self.done);
+        if writes > 0 {
+            self.reports.report(Report::Written {
+                writes,
+                cost,
+                credits,
+                saved,
+            });
         }
     }
 
@@ -85,13 +130,20 @@ impl<R: Reports> Thread<R> {
                 Destination::Stderr | Destination::Progress => self.written.stderr,
                 Destination::Spill => self.written.spill,
                 Destination::File(_) => 0,
+                Destination::Saved { path, .. } => self.files.written(path),
             };
-            self.fail(write.to, fault, written);
+            self.fail(write.to.clone(), fault, written);
         }
-        self.reports.report(Report::Written {
-            cost,
-            credit: write.credit,
-        });
+        self.done.writes += 1;
+        self.done.cost += cost;
+        match write.to {
+            Destination::Saved { request, .. } => self.done.saved.push((request, write.credit)),
+            Destination::Stdout
+            | Destination::Stderr
+            | Destination::Progress
+            | Destination::Spill
+            | Destination::File(_) => self.done.credits.extend(write.credit),
+        }
     }
 
     fn fail(&mut self, to: Destination, fault: Fault, written: u64) {
@@ -102,6 +154,8 @@ impl<R: Reports> Thread<R> {
             self.failed.insert(Destination::Progress);
         }
         if self.failed.insert(to.clone()) {
+            // What was written before the failure is known to have been.
+            self.report();
             self.reports
                 .report(Report::Failed(WriteError { to, fault, written }));
         }
@@ -119,7 +173,11 @@ impl<R: Reports> Thread<R> {
             (Destination::Stderr, payload) => self.write_stream(Standard::Error, payload),
             (Destination::Spill, Payload::Bytes(bytes)) => self.append_spill(bytes),
             (Destination::File(path), Payload::Bytes(bytes)) => self.append_file(path, bytes),
-            (Destination::Spill | Destination::File(_), Payload::Spilled { .. }) => Ok(()),
+            (Destination::Saved { path, .. }, Payload::Bytes(bytes)) => self.files.append(path, bytes),
+            (
+                Destination::Spill | Destination::File(_) | Destination::Saved { .. },
+                Payload::Spilled { .. },
+            ) => Ok(()),
         }
     }
 

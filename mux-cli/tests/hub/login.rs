@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use mux_cli::hub::{Judgement, KeyId, Stage, Status};
+use mux_cli::hub::{Judgement, KeyId, MissingStatus, Request, Stage, Status};
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::server::{Act, Authorized, Moment, Plan, Point, ServerConfig};
-use mux_ssh::transport::ServerMemory;
+use mux_ssh::transport::{HostKey, ServerMemory};
 
 use crate::sim::{Behaviour, Commands, RTT, Sim, address, good, key, server};
 
@@ -136,6 +136,22 @@ fn a_host_key_that_is_refused_ends_the_request_before_anything_is_signed() {
 }
 
 #[test]
+fn a_host_that_is_known_by_another_type_of_key_is_asked_for_it_on_a_new_connection() {
+    let mut sim = Sim::new(1, 1);
+    let mut config = server();
+    let ed25519 = HostKey::generate_ed25519().unwrap();
+    let ecdsa = HostKey::generate_ecdsa_nistp256().unwrap();
+    config.host_keys = Arc::from([ed25519, ecdsa]);
+    sim.first_judgements = [Judgement::AskForOthers(vec![KeyType::EcdsaNistp256])].into();
+    sim.host(1, serving(config, Commands::Echo(0)));
+    sim.run();
+    assert_eq!(sim.shown, [KeyType::Ed25519, KeyType::EcdsaNistp256]);
+    let outcome = sim.outcome(1);
+    assert_eq!((outcome.status, outcome.attempts), (Status::Ok, 2), "{outcome:?}");
+    assert_eq!(sim.net.commands.len(), 1);
+}
+
+#[test]
 fn a_connection_lost_under_a_command_is_unknown_and_says_that_it_may_have_run() {
     let mut sim = Sim::new(1, 1);
     sim.host(1, serving(server(), Commands::Breaks));
@@ -165,6 +181,21 @@ fn a_command_without_an_exit_status_is_unknown() {
         outcome.error.as_ref().unwrap().message,
         "the command ended without an exit status"
     );
+}
+
+#[test]
+fn a_command_without_an_exit_status_is_ok_where_that_was_asked_for() {
+    let mut sim = Sim::new(1, 1);
+    sim.behave(address(1), serving(server(), Commands::NoStatus));
+    let request = Request {
+        missing_status: MissingStatus::Ok,
+        ..sim.request(1, "192.0.2.1")
+    };
+    sim.submit(request);
+    sim.run();
+    let outcome = sim.outcome(1);
+    assert_eq!((outcome.status, outcome.rc), (Status::Ok, None));
+    assert_eq!(outcome.error, None);
 }
 
 #[test]

@@ -10,5 +10,7 @@
 mod deadlines;
 mod login;
 mod pacing;
+mod retries;
 mod sim;
+mod stdin;
 mod stopping;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mux_cli::hub::{
-    Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, Offer, Outcome, Prepared, Request,
-    RequestId, SshOptions, StreamKind, Ticket, Transport,
+    Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, MissingStatus, Offer, Outcome,
+    Prepared, Request, RequestId, SshOptions, StreamKind, Ticket, Transport,
 };
 use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
@@ -102,9 +102,19 @@ pub(crate) struct Sim {
     pub(crate) memory: Option<ServerMemory>,
     pub(crate) known_types: Vec<KeyType>,
     pub(crate) judgement: Judgement,
+    /// What comes before it, one for each key that is shown.
+    pub(crate) first_judgements: VecDeque<Judgement>,
+    /// The types of the host keys that were shown.
+    pub(crate) shown: Vec<KeyType>,
     /// Signatures are never given; tickets and questions that wait are here.
     pub(crate) agent_hangs: bool,
     pub(crate) waiting: Vec<Ticket>,
+    /// What commands read, once they ask for it; none: nothing comes, and no end.
+    pub(crate) input: Option<Vec<u8>>,
+    /// Which attempts asked for how much from where, and whether they might start over.
+    pub(crate) wishes: Vec<(Ticket, u64, usize, bool)>,
+    /// How far each request came.
+    pub(crate) taken: Vec<(RequestId, u64, bool)>,
     /// What was to be remembered.
     pub(crate) remembered: Vec<ServerMemory>,
     pub(crate) forgotten: Vec<KeyId>,
@@ -148,8 +158,13 @@ impl Sim {
             memory: None,
             known_types: Vec::new(),
             judgement: Judgement::Accept,
+            first_judgements: VecDeque::new(),
+            shown: Vec::new(),
             agent_hangs: false,
             waiting: Vec::new(),
+            input: None,
+            wishes: Vec::new(),
+            taken: Vec::new(),
             remembered: Vec::new(),
             forgotten: Vec::new(),
         }
@@ -176,6 +191,10 @@ impl Sim {
             user: "me".to_owned(),
             transport: Transport::Ssh(Arc::new(SshOptions::default())),
             command: Bytes::from_static(b"hostname"),
+            env: Vec::new(),
+            stdin: false,
+            retries: 0,
+            missing_status: MissingStatus::Unknown,
             connect_timeout: Duration::from_secs(10),
             login_timeout: Duration::from_secs(60),
             command_timeout: None,
@@ -270,10 +289,14 @@ impl Sim {
                 Some(addresses) => Answer::Resolved(Ok(addresses.clone())),
                 None => Answer::Resolved(Err("Name or service not known".to_owned())),
             },
-            Action::JudgeHostKey { question, .. } => Answer::HostKey {
-                question,
-                judgement: self.judgement.clone(),
-            },
+            Action::JudgeHostKey { question, key } => {
+                self.shown.push(key.key_type());
+                let first = self.first_judgements.pop_front();
+                Answer::HostKey {
+                    question,
+                    judgement: first.unwrap_or_else(|| self.judgement.clone()),
+                }
+            }
             Action::Sign { .. } if self.agent_hangs => return self.waiting.push(ticket),
             Action::Sign {
                 question,
@@ -289,6 +312,19 @@ impl Sim {
                 }
             }
             Action::SigningOver | Action::RememberKey(_) => return,
+            Action::Feed {
+                position,
+                room,
+                may_restart,
+            } => {
+                self.wishes.push((ticket, position, room, may_restart));
+                let place = usize::try_from(position).unwrap();
+                let Some(input) = self.input.as_ref().map(|input| &input[place..]) else {
+                    return;
+                };
+                Answer::Fed(Bytes::copy_from_slice(&input[..input.len().min(room)]))
+            }
+            Action::FeedOver { taken, whole } => return self.taken.push((ticket.request, taken, whole)),
             Action::Remember(memory) => return self.remembered.push(memory),
             Action::ForgetKey(key) => return self.forgotten.push(key),
         };
@@ -582,9 +618,15 @@ impl Links for Network {
         Ok(key)
     }
 
-    fn spawn(&mut self, _command: &Bytes) -> Result<usize, ErrorKind> {
+    fn spawn(&mut self, _request: &Request) -> Result<usize, ErrorKind> {
         Err(ErrorKind::Unsupported)
     }
+
+    fn local_room(&mut self, _key: usize) -> usize {
+        0
+    }
+
+    fn local_write(&mut self, _key: usize, _data: Bytes) {}
 
     fn client(&mut self, key: usize) -> Option<&mut Client> {
         self.links.get_mut(&key).map(|link| &mut link.client)

@@ -82,7 +82,7 @@ fn holding_lets_what_runs_go_on() {
     let mut sim = Sim::new(1, 2);
     sim.host(1, running(Commands::Echo(0)));
     sim.host(2, running(Commands::Echo(0)));
-    sim.hub.hold();
+    sim.hub.hold(sim.now, &mut sim.net);
     sim.run();
     assert_eq!(
         (sim.outcome(1).status, sim.outcome(2).status),

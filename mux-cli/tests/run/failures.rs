@@ -279,3 +279,90 @@ fn a_key_that_is_too_short_for_the_configuration_is_not_offered() {
         ran.stderr
     );
 }
+
+/// A server that says this as soon as somebody connects and closes, with all that was sent to it unread.
+fn host_that_says(words: &'static [u8]) -> (std::net::SocketAddr, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut stream, words).unwrap();
+    });
+    (address, server)
+}
+
+/// One host that says `words` instead of its identification, and what is said about it.
+fn check_refusal(words: &'static [u8], stage: &str, reason: &str) {
+    let rig = Rig::new();
+    let (address, server) = host_that_says(words);
+    let target = format!("web1:{}", address.port());
+    let ran = rig.run(&["-w", &target, "--", "true"]);
+    server.join().unwrap();
+    let stderr = format!("ok=0 unreachable=1 in TIME\nunreachable: {target}: {stage}: {reason}\n");
+    // What we sent was not read, so that the system adds a reset to the end; which one comes first is open.
+    let said = ran.stderr.replace("connection reset", "closed by the server");
+    assert_eq!((ran.status, said), (4, stderr));
+}
+
+#[test]
+fn what_a_server_says_before_it_hangs_up_is_shown() {
+    check_refusal(
+        b"Not allowed at this time\r\n",
+        "banner",
+        "before its SSH identification: closed by the server (it said: Not allowed at this time); it bans this address \
+         for a while after failed logins (PerSourcePenalties): wait, and look at what failed",
+    );
+    check_refusal(
+        b"Exceeded MaxStartups\r\n",
+        "banner",
+        "before its SSH identification: closed by the server (it said: Exceeded MaxStartups); too many logins at once \
+         for it: wait, or raise its MaxStartups",
+    );
+    check_refusal(
+        b"HTTP/1.1 400 Bad Request\r\nServer: \x1b[31mx\r\n\r\n",
+        "banner",
+        "before its SSH identification: closed by the server (it said: HTTP/1.1 400 Bad Request; Server: ^[[31mx); it \
+         is no SSH server: check the port",
+    );
+    check_refusal(
+        b"go away",
+        "banner",
+        "before its SSH identification: closed by the server (it said: go away)",
+    );
+    check_refusal(
+        b"SSH-1.5-old\r\n",
+        "banner",
+        "before its SSH identification: the server does not speak SSH 2 (it said: SSH-1.5-old)",
+    );
+}
+
+#[test]
+fn what_a_server_says_before_it_falls_silent_is_shown() {
+    let rig = Rig::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("web1:{}", listener.local_addr().unwrap().port());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut stream, b"under maintenance\r\n").unwrap();
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    let ran = rig.run(&["-w", &target, "--connect-timeout", "0.5", "--", "true"]);
+    server.join().unwrap();
+    let why = "connected, but no SSH identification within 0.5s (it said: under maintenance)";
+    assert!(ran.stderr.contains(why), "{}", ran.stderr);
+}
+
+#[test]
+fn an_endless_greeting_is_shown_in_part() {
+    let rig = Rig::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("web1:{}", listener.local_addr().unwrap().port());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        while std::io::Write::write_all(&mut stream, &[b'x'; 4096]).is_ok() {}
+    });
+    let ran = rig.run(&["-w", &target, "--", "true"]);
+    server.join().unwrap();
+    assert!(ran.stderr.contains("(it said: xxxxx"), "{}", ran.stderr);
+    assert!(ran.stderr.len() < 2000, "{}", ran.stderr);
+}

@@ -18,6 +18,14 @@ fn denied(rig: &Rig, why: &str) -> String {
     )
 }
 
+/// The same where our only key is of no use.
+fn unused_and_denied(rig: &Rig, why: &str) -> String {
+    format!(
+        "mux: DIR/config line 5: identity file DIR/id not used: {why}\n{}",
+        denied(rig, &format!("DIR/id: {why}"))
+    )
+}
+
 /// A server that takes keys and nothing else, so that what it offers is the same everywhere.
 fn keys_only() -> Rig {
     Rig::with("AuthenticationMethods publickey\nPasswordAuthentication no\nKbdInteractiveAuthentication no")
@@ -50,7 +58,7 @@ fn the_second_key_is_tried_when_the_first_is_refused_and_goes_first_the_next_tim
 fn a_key_that_others_can_read_is_not_used_and_says_why() {
     let rig = keys_only();
     fs::set_permissions(rig.path("id"), fs::Permissions::from_mode(0o644)).unwrap();
-    let why = "DIR/id: mode 0644 lets others read it, not used; chmod 600 DIR/id";
+    let why = "DIR/id: mode 0644 lets others read it; chmod 600 DIR/id";
     let ran = rig.run(&["-w", "web1", "--", "true"]);
     assert_eq!(ran.status, 4);
     assert!(ran.stderr.contains(why), "{}", ran.stderr);
@@ -96,20 +104,20 @@ fn a_locked_key_without_a_terminal_is_skipped_and_named() {
         .output()
         .unwrap();
     let ran = rig.finish(output);
-    let why = "DIR/id: needs a passphrase, and there is no terminal to ask on";
-    assert_eq!((ran.status, ran.stderr), (4, denied(&rig, why)));
+    let why = "needs a passphrase, and there is no terminal to ask on";
+    assert_eq!((ran.status, ran.stderr), (4, unused_and_denied(&rig, why)));
 }
 
 #[test]
 fn a_locked_key_in_batch_mode_is_skipped_and_named() {
     let rig = keys_only();
     lock(&rig);
-    let why = "DIR/id: needs a passphrase, and BatchMode forbids to ask";
+    let why = "needs a passphrase, and BatchMode forbids to ask";
     rig.check(
         &["-o", "BatchMode=yes", "-w", "web1", "--", "true"],
         4,
         "",
-        &denied(&rig, why),
+        &unused_and_denied(&rig, why),
     );
 }
 
@@ -186,7 +194,7 @@ fn an_agent_signs_for_many_hosts_at_once() {
         &args,
         0,
         "---------------\nweb[01-25] (25)\n---------------\nhello\n",
-        "",
+        "mux: DIR/config line 5: identity file DIR/id not used: no such file\n",
     );
 }
 
@@ -218,4 +226,94 @@ fn an_agent_that_hangs_is_named_and_keys_in_files_still_work() {
         "{}",
         ran.stderr
     );
+}
+
+/// Another key lets us in, so that only a warning tells that a named one is of no use.
+fn warned(rig: &Rig, args: &[&str], warning: &str) {
+    let ran = rig.run(&[args, &["-w", "web[1-3]", "-N", "--", "echo hello"]].concat());
+    assert_eq!(
+        (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, "hello\nhello\nhello\n", warning)
+    );
+}
+
+#[test]
+fn a_named_key_that_is_of_no_use_is_said_once_although_another_one_works() {
+    let rig = keys_only();
+    let missing = rig.text("missing");
+    warned(
+        &rig,
+        &["-i", &missing],
+        "mux: identity file DIR/missing not used: no such file\n",
+    );
+    warned(
+        &rig,
+        &["-o", &format!("IdentityFile={missing}")],
+        "mux: identity file DIR/missing not used: no such file\n",
+    );
+    rig.configure(&format!("IdentityFile {missing}"));
+    warned(
+        &rig,
+        &[],
+        "mux: DIR/config line 1: identity file DIR/missing not used: no such file\n",
+    );
+    warned(&rig, &["-q"], "");
+    rig.configure("");
+    fs::write(rig.path("text"), "no key\n").unwrap();
+    fs::set_permissions(rig.path("text"), fs::Permissions::from_mode(0o600)).unwrap();
+    warned(
+        &rig,
+        &["-i", &rig.text("text")],
+        "mux: identity file DIR/text not used: not a valid key file\n",
+    );
+    write_key(&rig.path("open"));
+    fs::set_permissions(rig.path("open"), fs::Permissions::from_mode(0o644)).unwrap();
+    warned(
+        &rig,
+        &["-i", &rig.text("open")],
+        "mux: identity file DIR/open not used: mode 0644 lets others read it; chmod 600 DIR/open\n",
+    );
+    write_key(&rig.path("half"));
+    fs::remove_file(rig.path("half")).unwrap();
+    warned(
+        &rig,
+        &["-i", &rig.text("half")],
+        "mux: identity file DIR/half not used: only the public half, and no agent has the other\n",
+    );
+}
+
+#[test]
+fn a_named_key_that_can_not_be_opened_is_said_once_although_another_one_works() {
+    let rig = keys_only();
+    let second = write_key(&rig.path("second"));
+    let first = fs::read_to_string(rig.path("authorized_keys")).unwrap();
+    fs::write(rig.path("authorized_keys"), format!("{first}\n{second}\n")).unwrap();
+    lock(&rig);
+    let args = [
+        "-i",
+        &rig.text("id"),
+        "-i",
+        &rig.text("second"),
+        "-w",
+        "web[1-3]",
+        "-N",
+        "--",
+        "echo hello",
+    ];
+    let ran = rig.finish(without_terminal(&rig, &args).output().unwrap());
+    let why = "mux: identity file DIR/id not used: needs a passphrase, and there is no terminal to ask on\n";
+    assert_eq!(
+        (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, "hello\nhello\nhello\n", why)
+    );
+}
+
+#[test]
+fn a_default_key_that_is_missing_is_not_worth_a_word() {
+    let rig = keys_only();
+    let config = fs::read_to_string(rig.path("config")).unwrap();
+    let config = config.replace(&format!("IdentityFile {}", rig.text("id")), "");
+    fs::write(rig.path("config"), config).unwrap();
+    let ran = rig.run(&["-w", "web1", "--", "true"]);
+    assert!(!ran.stderr.contains("identity file"), "{}", ran.stderr);
 }

@@ -5,11 +5,17 @@
     reason = "a test fails by panicking"
 )]
 
+mod directories;
+mod environment;
 mod failures;
+mod host_keys;
+mod inputs;
 mod keys;
 mod results;
+mod retries;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
+mod stdin;
 mod stopping;
 mod streams;

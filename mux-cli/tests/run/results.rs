@@ -183,3 +183,34 @@ fn a_process_that_may_open_few_files_runs_fewer_hosts_at_once() {
         (0, stdout, "")
     );
 }
+
+#[test]
+fn output_above_spill_max_is_cut_and_said_and_marked() {
+    let rig = Rig::new();
+    let command = "head -c 3000000 /dev/zero | tr '\\0' x";
+    let ran = rig.run(&["-b", "--spill-max", "2M", "-w", "web1", "--", command]);
+    let said = "mux: web1: the last 881.7 KiB of output were cut: over 2.0 MiB in all (--spill-max)\n";
+    assert!(
+        ran.status == 0 && ran.stderr.starts_with(said),
+        "{} {}",
+        ran.status,
+        ran.stderr
+    );
+    let mut command = rig.command(&[
+        "--output",
+        "jsonl",
+        "--spill-max",
+        "0",
+        "-w",
+        "web1",
+        "--",
+        command,
+    ]);
+    let output = command.output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let host: serde_json::Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(host["truncated"], true);
+    assert_eq!(host["stdout"].as_str().map(str::len), Some(1 << 20));
+    let said = "mux: web1: the last 1.9 MiB of output were cut: over 0 B in all (--spill-max)\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
+}

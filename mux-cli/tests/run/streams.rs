@@ -128,3 +128,80 @@ fn a_key_file_that_holds_no_key_is_named_when_nobody_lets_us_in() {
     assert_eq!(ran.status, 4);
     assert!(ran.stderr.contains("DIR/id: "), "{}", ran.stderr);
 }
+
+#[test]
+fn errors_of_hosts_that_find_no_room_are_a_failure_of_ours() {
+    let rig = Rig::new();
+    let words = ["-w", "web1", "--", "echo hello; echo trouble >&2"];
+    check(&rig, &words, "</dev/null 2>&-", 125, "web1: hello\n", "");
+    check(&rig, &words, "</dev/null 2>/dev/full", 125, "web1: hello\n", "");
+    check(&rig, &words, "</dev/null 2>/dev/null", 0, "web1: hello\n", "");
+    // A word of ours that finds no room first does not hide that the host's found none.
+    let missing = [
+        "-i",
+        "/dev/null/none",
+        "-w",
+        "web1",
+        "--",
+        "echo hello; sleep 1; echo trouble >&2",
+    ];
+    check(&rig, &missing, "</dev/null 2>/dev/full", 125, "web1: hello\n", "");
+}
+
+#[test]
+fn whatever_streams_are_closed_nothing_lands_in_a_wrong_place() {
+    let rig = Rig::new();
+    let words = ["-w", "web1", "--", "echo hello; echo trouble >&2"];
+    for closed in 0..8 {
+        let has = |stream| closed & (1 << stream) == 0;
+        let place = |stream, there: &str, gone: &str| (if has(stream) { there } else { gone }).to_owned();
+        let redirections = [
+            place(0, "</dev/null", "<&-"),
+            place(1, "", ">&-"),
+            place(2, "", "2>&-"),
+        ]
+        .join(" ");
+        let ran = redirected(&rig, &words, &redirections);
+        let lost = "mux: standard output: it is closed, after 0 bytes; what follows is lost\n";
+        let stdout = place(1, "web1: hello\n", "");
+        assert_eq!(ran.stdout, stdout, "{redirections}");
+        match (has(1), has(2)) {
+            (true, true) => assert_eq!(
+                (ran.status, ran.stderr.as_str()),
+                (0, "web1: trouble\n"),
+                "{redirections}"
+            ),
+            (true, false) => assert_eq!((ran.status, ran.stderr.as_str()), (125, ""), "{redirections}"),
+            (false, true) => {
+                assert_eq!(ran.status, 125, "{redirections}");
+                assert!(ran.stderr.contains(lost), "{redirections}: {}", ran.stderr);
+            }
+            // With all three gone there is nothing that tells it from a daemon, which wants it so.
+            (false, false) => assert_eq!(ran.status, if has(0) { 125 } else { 0 }, "{redirections}"),
+        }
+    }
+    let known_hosts = std::fs::read_to_string(rig.path("known_hosts")).unwrap();
+    assert_eq!(known_hosts.lines().count(), 1);
+}
+
+#[test]
+fn text_that_is_asked_for_and_has_no_place_is_a_failure_of_ours() {
+    let rig = Rig::new();
+    let stderr = "mux: standard output: it is closed\n";
+    check(&rig, &["--help"], "</dev/null >&-", 125, "", stderr);
+    check(
+        &rig,
+        &["-w", "a,b", "--list-hosts"],
+        "</dev/null >&-",
+        125,
+        "",
+        stderr,
+    );
+}
+
+#[test]
+fn a_list_from_a_standard_input_that_is_closed_is_no_empty_list() {
+    let rig = Rig::new();
+    let stderr = "mux: -: standard input is closed; name hosts with -w or --hosts FILE\n";
+    check(&rig, &["--hosts", "-", "--list-hosts"], "<&-", 2, "", stderr);
+}

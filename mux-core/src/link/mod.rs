@@ -37,6 +37,8 @@ pub(crate) struct Link<P: Protocol> {
     pub(crate) io: Io,
     /// What the protocol has left of its input; of the size that it needs, nothing for most.
     rest: BytesMut,
+    /// It is a part of the buffer that all links share; only while more can be read at once.
+    rest_is_shared: bool,
     /// What could not be written yet; nothing for most.
     out: SendQueue,
     /// Delivered bytes of a memory link that its protocol has not seen.
@@ -65,6 +67,7 @@ impl<P: Protocol> Link<P> {
     pub(crate) fn new(protocol: P, io: Io, connecting: bool) -> Self {
         Self {
             rest: BytesMut::new(),
+            rest_is_shared: false,
             out: SendQueue::new(),
             unseen: 0,
             seen: 0,

@@ -11,8 +11,8 @@ use crate::LinkError;
 use crate::scratch::{READ_MIN, Scratch};
 use crate::stream::Io;
 
-/// Reads of one link in one turn, 64 KiB each: after that the others have theirs.
-const READS_PER_TURN: usize = 4;
+/// Reads of one link in one turn, 128 KiB each at most: after that the others have theirs.
+const READS_PER_TURN: usize = 2;
 
 /// A protocol may leave this much of an unfinished packet with the link. More is not read: it would not be a packet
 /// but memory that a peer can claim.
@@ -36,6 +36,15 @@ impl<P: Protocol> Link<P> {
 
     /// Reads what is there, up to the budget, and lets the protocol have it.
     pub(crate) fn receive(&mut self, now: Instant, scratch: &mut Scratch) -> Pass {
+        let pass = self.receive_some(now, scratch);
+        if pass == Pass::Drained && std::mem::take(&mut self.rest_is_shared) {
+            // Nobody knows when the next bytes come: the shared buffer is not held until then.
+            self.rest = BytesMut::from(&self.rest[..]);
+        }
+        pass
+    }
+
+    fn receive_some(&mut self, now: Instant, scratch: &mut Scratch) -> Pass {
         for _ in 0..READS_PER_TURN {
             if !self.may_read() {
                 return Pass::Drained;
@@ -87,11 +96,11 @@ impl<P: Protocol> Link<P> {
         } else if gap > 0 && gap <= 2 * count {
             let (front, _) = input.split_at_mut(gap);
             front.copy_from_slice(&self.rest);
-            self.rest = BytesMut::new();
             self.offer(now, input);
         } else {
             let (_, read) = input.split_at(gap);
             self.rest.extend_from_slice(read);
+            self.rest_is_shared = false;
             self.reoffer(now);
         }
     }
@@ -103,18 +112,21 @@ impl<P: Protocol> Link<P> {
             let len = rest.len();
             let left = self.feed(now, rest);
             // Untouched, it goes back as it is; otherwise what is left goes into a buffer of its size.
-            self.rest = if left.len() == len {
-                left
+            if left.len() == len {
+                self.rest = left;
             } else {
-                BytesMut::from(&left[..])
-            };
+                self.rest = BytesMut::from(&left[..]);
+                self.rest_is_shared = false;
+            }
         }
     }
 
+    /// What is left stays where it is, in the shared buffer, until it is known whether more follows at once.
     fn offer(&mut self, now: Instant, input: BytesMut) {
-        let left = self.feed(now, input);
-        if !left.is_empty() {
-            self.rest = BytesMut::from(&left[..]);
+        self.rest = self.feed(now, input);
+        self.rest_is_shared = !self.rest.is_empty();
+        if !self.rest_is_shared {
+            self.rest = BytesMut::new();
         }
     }
 

@@ -30,8 +30,9 @@ pub struct ChannelId {
     pub(crate) generation: u32,
 }
 
-/// A question to the owner that waits for its answer. Answers to a question that is no longer open change nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A question to the owner that waits for its answer. Answers to a question that is no longer open change nothing. The
+/// default is the first of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QuestionId(pub(crate) u32);
 
 /// Which of a command's two output streams.
@@ -75,6 +76,9 @@ pub enum ChannelFailure {
 pub enum Event {
     /// The login has come this far: for deadlines and timings.
     Stage(Stage),
+    /// Lines that came where the identification should be (RFC 4253 §4.2): why a server that hangs up does so.
+    /// Bounded, but not yet safe to print. Lines that come together with the identification are not told.
+    Greeting(String),
     /// The server proved that it holds this key. Is it the right one?
     /// Answer with [`Client::answer_host_key`](super::Client::answer_host_key).
     HostKey {

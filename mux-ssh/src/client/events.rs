@@ -45,7 +45,7 @@ impl Events {
 fn weight(event: &Event) -> usize {
     let text = match event {
         Event::Output { data, .. } => data.len(),
-        Event::Banner(text) => text.len(),
+        Event::Banner(text) | Event::Greeting(text) => text.len(),
         Event::Disconnected { description, .. } => description.len(),
         Event::ExitSignal { signal, message, .. } => signal.len() + message.len(),
         Event::ChannelFailed {

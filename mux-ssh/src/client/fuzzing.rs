@@ -232,6 +232,7 @@ impl World {
             | Event::HostKey { .. }
             | Event::KeyRefused { .. }
             | Event::Banner(_)
+            | Event::Greeting(_)
             | Event::Authenticated { .. }
             | Event::Learned(_)
             | Event::Disconnected { .. } => return,

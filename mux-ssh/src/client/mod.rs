@@ -126,6 +126,16 @@ impl Client {
             .map_or(0, |channel| channel.stdin.room())
     }
 
+    /// How many bytes given to [`write_stdin`](Self::write_stdin) have not left; none once the command had its final
+    /// event.
+    #[must_use]
+    pub fn stdin_unsent(&self, channel: ChannelId) -> usize {
+        self.session
+            .channels
+            .owned_ref(channel)
+            .map_or(0, |channel| channel.stdin.unsent())
+    }
+
     /// Sends the end of standard input, once what is queued was sent.
     pub fn finish_stdin(&mut self, channel: ChannelId) {
         if let Some(channel) = self.session.channels.owned(channel) {

@@ -33,6 +33,7 @@ impl Protocol for Client {
         }
         let result = self.read(now, input);
         self.unread = input.len();
+        self.greet(result.is_err());
         self.settle(result)
     }
 
@@ -41,6 +42,7 @@ impl Protocol for Client {
         if self.ended {
             return Ok(());
         }
+        self.greet(true);
         let error = self.transport.handle_eof();
         self.settle(Err(error))
     }
@@ -146,6 +148,13 @@ impl Client {
             },
         }
         Ok(())
+    }
+
+    /// Passes on what the server says before its identification, `all` of it if nothing more will come.
+    fn greet(&mut self, all: bool) {
+        if let Some(text) = self.transport.take_greeting(all) {
+            self.session.events.push(Event::Greeting(text));
+        }
     }
 
     fn settle(&mut self, result: Result<(), Error>) -> Result<(), Error> {

@@ -36,6 +36,11 @@ impl StdinQueue {
         }
     }
 
+    /// Bytes that have not left.
+    pub(crate) fn unsent(&self) -> usize {
+        self.queued
+    }
+
     pub(crate) fn is_finished(&self) -> bool {
         self.finished
     }

@@ -4,6 +4,9 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use super::MAX_FILE;
+use crate::printable::Printable;
+
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
@@ -25,8 +28,8 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::CommandLine => f.write_str("command line"),
-            Self::File { path, line: 0 } => f.write_str(path),
-            Self::File { path, line } => write!(f, "{path} line {line}"),
+            Self::File { path, line: 0 } => Printable::new(path).fmt(f),
+            Self::File { path, line } => write!(f, "{} line {line}", Printable::new(path)),
         }
     }
 }
@@ -150,11 +153,15 @@ pub enum Problem {
     InvalidUser(String),
 }
 
+const CHECKING_OFF: &str = "is not supported yet; \
+     accept-new takes the keys of new hosts and still refuses changed ones";
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = Printable::new;
         match self {
-            Self::UnknownKeyword(keyword) => write!(f, "Bad configuration option: {keyword}"),
-            Self::MissingArgument { keyword } => write!(f, "{keyword} needs an argument"),
+            Self::UnknownKeyword(keyword) => write!(f, "Bad configuration option: {}", shown(keyword)),
+            Self::MissingArgument { keyword } => write!(f, "{} needs an argument", shown(keyword)),
             Self::ExtraArguments { keyword } => write!(f, "extra arguments after {keyword}"),
             Self::InvalidQuotes => f.write_str("a quote is not closed"),
             Self::NotUtf8 => f.write_str("not UTF-8"),
@@ -163,11 +170,21 @@ impl fmt::Display for Problem {
                 value,
                 expected,
             } => {
-                write!(f, "bad value {value:?} for {keyword}: expected {expected}")
+                write!(
+                    f,
+                    "bad value \"{}\" for {keyword}: expected {expected}",
+                    shown(value)
+                )
             }
-            Self::NotSupported { keyword, value } => write!(f, "{keyword} {value}: not supported yet"),
+            Self::NotSupported { keyword, value } => {
+                write!(f, "{keyword} {}: not supported yet", shown(value))
+            }
             Self::NoAlgorithmLeft { keyword, value } => {
-                write!(f, "{keyword} {value} leaves no algorithm that is supported")
+                write!(
+                    f,
+                    "{keyword} {} leaves no algorithm that is supported",
+                    shown(value)
+                )
             }
             Self::RsaKeyTooSmall { bits, required } => {
                 write!(
@@ -175,27 +192,47 @@ impl fmt::Display for Problem {
                     "an RSA key of {bits} bits, and RequiredRSASize asks for {required}"
                 )
             }
-            Self::HostKeyCheckingOff { value } => write!(
-                f,
-                "StrictHostKeyChecking {value} is not supported yet; \
-                 accept-new takes the keys of new hosts and still refuses changed ones"
-            ),
+            Self::HostKeyCheckingOff { value } => write!(f, "StrictHostKeyChecking {value} {CHECKING_OFF}"),
             Self::TooMany { keyword, limit } => write!(f, "more than {limit} values for {keyword}"),
             Self::TooManyIncludes => f.write_str("too many nested Include files"),
-            Self::Unreadable(ErrorKind::NotFound) => f.write_str("no such file"),
-            Self::Unreadable(kind) => write!(f, "cannot be read: {kind}"),
-            Self::UnknownToken { keyword, token } => write!(f, "unknown token {token} in {keyword}"),
+            Self::Unreadable(kind) => fmt_unreadable(f, *kind),
+            Self::UnknownToken { keyword, token } => write!(f, "unknown token {} in {keyword}", shown(token)),
             Self::UndefinedVariable { keyword, name } => {
-                write!(f, "environment variable {name:?} in {keyword} is not set")
+                write!(
+                    f,
+                    "environment variable \"{}\" in {keyword} is not set",
+                    shown(name)
+                )
             }
             Self::OtherHome { keyword, user } => {
                 write!(
                     f,
-                    "~{user} in {keyword}: the home of another user is not supported yet"
+                    "~{} in {keyword}: the home of another user is not supported yet",
+                    shown(user)
                 )
             }
-            Self::InvalidHostName(name) => write!(f, "invalid host name {name:?}"),
-            Self::InvalidUser(name) => write!(f, "invalid user name {name:?}"),
+            Self::InvalidHostName(name) => write!(f, "invalid host name \"{}\"", shown(name)),
+            Self::InvalidUser(name) => write!(f, "invalid user name \"{}\"", shown(name)),
         }
+    }
+}
+
+/// Why a file could not be read, and what would help.
+fn fmt_unreadable(f: &mut fmt::Formatter<'_>, kind: ErrorKind) -> fmt::Result {
+    const KNOWN: [(ErrorKind, &str); 4] = [
+        (ErrorKind::NotFound, "no such file"),
+        (
+            ErrorKind::PermissionDenied,
+            "not readable for us, or writable for others (chmod go-w)",
+        ),
+        (ErrorKind::IsADirectory, "is a directory"),
+        (ErrorKind::Unsupported, "not a regular file"),
+    ];
+    if kind == ErrorKind::FileTooLarge {
+        return write!(f, "larger than {} MiB", MAX_FILE >> 20);
+    }
+    match KNOWN.iter().find(|(known, _)| *known == kind) {
+        Some((_, words)) => f.write_str(words),
+        None => write!(f, "cannot be read: {kind}"),
     }
 }

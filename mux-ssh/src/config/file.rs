@@ -1,6 +1,7 @@
 //! One configuration file, parsed once for all hosts. Decides which lines belong to which `Host` or `Match` block;
 //! never whether a block applies.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::error::{Origin, Problem};
@@ -12,7 +13,17 @@ use crate::pattern::{Case, matches};
 /// A file as a list of blocks; what stands before the first `Host` or `Match` is a block that always applies.
 #[derive(Debug)]
 pub(super) struct ParsedFile {
-    pub(super) blocks: Vec<Block>,
+    blocks: Vec<Block>,
+    index: Index,
+}
+
+/// Which blocks have to be looked at for which host: of ten thousand that name a host each, one and not all.
+#[derive(Debug, Default)]
+struct Index {
+    /// Those that may concern any host, or count even where they do not apply; in order.
+    always: Vec<usize>,
+    /// The others, by each name on their `Host` line; in order.
+    by_name: HashMap<String, Vec<usize>>,
 }
 
 /// The lines from one `Host` or `Match` to the next.
@@ -83,12 +94,10 @@ impl Kind {
 impl ParsedFile {
     pub(super) fn parse(path: &str, content: &[u8]) -> Self {
         let path: Arc<str> = Arc::from(path);
-        let mut file = Self {
-            blocks: vec![Block::new(Origin::File {
-                path: path.clone(),
-                line: 0,
-            })],
-        };
+        let mut file = Self::new(Origin::File {
+            path: path.clone(),
+            line: 0,
+        });
         for (line, number) in content.split(|&byte| byte == b'\n').zip(1..) {
             file.push(
                 Origin::File {
@@ -98,19 +107,60 @@ impl ParsedFile {
                 line,
             );
         }
-        file
+        file.indexed()
     }
 
     /// The `-o` options, each a line.
     pub(super) fn from_options(options: &[String]) -> Self {
-        let mut file = Self {
-            blocks: vec![Block::new(Origin::CommandLine)],
-        };
+        let mut file = Self::new(Origin::CommandLine);
         for option in options {
             // Host, Match and Include make no sense there; OpenSSH refuses them too.
             file.push(Origin::CommandLine, option.as_bytes());
         }
-        file
+        file.indexed()
+    }
+
+    fn new(origin: Origin) -> Self {
+        Self {
+            blocks: vec![Block::new(origin)],
+            index: Index::default(),
+        }
+    }
+
+    fn indexed(mut self) -> Self {
+        for (at, block) in self.blocks.iter().enumerate() {
+            match block.names() {
+                Some(names) => {
+                    for name in names {
+                        let blocks = self.index.by_name.entry(name.to_owned()).or_default();
+                        // A line may have a name twice.
+                        if blocks.last() != Some(&at) {
+                            blocks.push(at);
+                        }
+                    }
+                }
+                None => self.index.always.push(at),
+            }
+        }
+        self
+    }
+
+    /// All blocks, in order.
+    #[cfg(test)]
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter()
+    }
+
+    /// The blocks that may concern `host`, in the order of the file. Whether one applies is for its condition to say.
+    pub(super) fn blocks_for(&self, host: &str) -> impl Iterator<Item = &Block> {
+        let named = self.index.by_name.get(host).map_or(&[][..], Vec::as_slice);
+        let (mut named, mut always) = (named.iter().peekable(), self.index.always.iter().peekable());
+        let next = std::iter::from_fn(move || match (named.peek(), always.peek()) {
+            (Some(name), Some(any)) if name < any => named.next(),
+            (_, Some(_)) => always.next(),
+            (_, None) => named.next(),
+        });
+        next.filter_map(|&at| self.blocks.get(at))
     }
 
     fn push(&mut self, origin: Origin, line: &[u8]) {
@@ -157,8 +207,14 @@ impl ParsedFile {
             | Condition::MatchUnsupported { .. } => &[],
         });
         patterns
-            .filter(|pattern| !pattern.negated && !pattern.pattern.contains(['*', '?']))
+            .filter(|pattern| !pattern.negated && pattern.is_literal())
             .map(|p| &*p.pattern)
+    }
+}
+
+impl HostPattern {
+    fn is_literal(&self) -> bool {
+        !self.pattern.contains(['*', '?'])
     }
 }
 
@@ -170,6 +226,16 @@ impl Block {
             statements: Vec::new(),
             loud: Vec::new(),
         }
+    }
+
+    /// The only hosts to which the block can matter, if they stand on its `Host` line.
+    fn names(&self) -> Option<impl Iterator<Item = &str>> {
+        let Condition::Host(patterns) = &self.condition else {
+            return None;
+        };
+        let wanted = patterns.iter().filter(|pattern| !pattern.negated);
+        let closed = self.loud.is_empty() && wanted.clone().all(HostPattern::is_literal);
+        closed.then(|| wanted.map(|pattern| pattern.pattern.as_str()))
     }
 }
 

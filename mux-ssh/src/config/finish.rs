@@ -12,6 +12,9 @@ use super::{Facts, Local};
 /// OpenSSH's default, which `RequiredRSASize` changes.
 const REQUIRED_RSA_SIZE: u32 = 1024;
 
+/// No name in the DNS is longer (RFC 1035 §2.3.4).
+const MAX_HOST_NAME: usize = 255;
+
 /// What is tried when no `IdentityFile` is given: the types that we can sign with, in OpenSSH's order.
 const DEFAULT_IDENTITIES: [&str; 3] = ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"];
 
@@ -279,6 +282,7 @@ fn at<T>(origin: &Origin, result: Result<T, Problem>) -> Result<T, ConfigError> 
 fn is_host_name(name: &str) -> bool {
     const FORBIDDEN: &str = "'`\"$\\;&<>|(){},";
     !name.is_empty()
+        && name.len() <= MAX_HOST_NAME
         && !name.starts_with('-')
         && !name
             .chars()

@@ -49,6 +49,10 @@ use draft::Draft;
 use file::ParsedFile;
 use walk::{Owner, Stop, Walk, unreadable};
 
+/// No configuration that people or tools write is larger. Whoever reads the files keeps to it: a file that is cut
+/// somewhere says something else.
+pub const MAX_FILE: u64 = 16 * 1024 * 1024;
+
 const SYSTEM_FILE: &str = "/etc/ssh/ssh_config";
 
 /// What is the same for every host of a run: where we are, who we are, what the command line says.
@@ -155,7 +159,9 @@ impl Resolver {
     }
 
     /// Answers [`Need::File`]: the content, or why there is none. [`ErrorKind::NotFound`] is no error where a file
-    /// may be missing; [`ErrorKind::PermissionDenied`] also stands for a file that others may write to.
+    /// may be missing; [`ErrorKind::PermissionDenied`] also stands for a file that others may write to,
+    /// [`ErrorKind::Unsupported`] for a pipe, a socket or a device, [`ErrorKind::FileTooLarge`] for more than
+    /// [`MAX_FILE`] bytes.
     pub fn supply_file(&mut self, path: String, content: Result<&[u8], ErrorKind>) {
         let loaded = match content {
             Ok(content) => Loaded::Parsed(ParsedFile::parse(&path, content)),

@@ -66,7 +66,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         active: bool,
         depth: usize,
     ) -> Result<(), Stop> {
-        for block in &file.blocks {
+        for block in file.blocks_for(self.host) {
             let applies = self.applies(block, active)?;
             if applies {
                 for statement in &block.statements {

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::public::KeyBlobError;
+use crate::printable::Printable;
 
 /// Why a key file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,10 +69,14 @@ impl fmt::Display for Unsupported {
             Self::LegacyEncryption => write!(f, "old PEM encryption ({CONVERT})"),
             Self::Dsa => f.write_str("DSA key"),
             Self::Putty => f.write_str("PuTTY key file"),
-            Self::Cipher(name) => write!(f, "key file encrypted with {name:?} ({CONVERT})"),
-            Self::Kdf(name) => write!(f, "key file with key derivation {name:?} ({CONVERT})"),
+            Self::Cipher(name) => write!(f, "key file encrypted with {} ({CONVERT})", Printable::new(name)),
+            Self::Kdf(name) => write!(
+                f,
+                "key file with key derivation {} ({CONVERT})",
+                Printable::new(name)
+            ),
             Self::KdfRounds(rounds) => write!(f, "key file with {rounds} rounds of key derivation"),
-            Self::KeyType(name) => write!(f, "key type {name:?}"),
+            Self::KeyType(name) => write!(f, "key type {}", Printable::new(name)),
             Self::SeveralKeys => f.write_str("several keys in one file"),
         }
     }

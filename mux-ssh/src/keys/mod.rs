@@ -4,6 +4,8 @@ mod armour;
 mod curve;
 mod der;
 mod file_error;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod key_file;
 mod openssh;
 mod pbes2;

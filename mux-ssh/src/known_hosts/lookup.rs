@@ -1,8 +1,8 @@
 //! What is known about a host's key. Decides the verdict; never what follows from it.
 
 use super::entry::{Entry, Marker};
-use super::hashed::{HashedName, Memo};
-use super::{HostId, KnownHosts, Place};
+use super::hashed::HashedName;
+use super::{HostId, KnownHosts, Memo, Place};
 use crate::algorithms::KeyType;
 use crate::keys::{PublicKey, fingerprint_sha256};
 use crate::pattern::{Case, ListMatch, matches_list};
@@ -21,6 +21,15 @@ pub enum Verdict {
         /// A `@cert-authority` line for the host, if there is one: it would decide if certificates were used.
         authority: Option<Place>,
     },
+}
+
+/// By which types of key a host is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyTypes {
+    /// In the order of the files and without repetition.
+    pub types: Vec<KeyType>,
+    /// Nobody has looked whether the host is known at all: `types` is what is likely.
+    pub assumed: bool,
 }
 
 /// A key by which a host is known instead of the one that it showed.
@@ -51,14 +60,44 @@ impl KnownHosts {
         }
     }
 
-    /// The types of key by which `host` is known, in the order of the files and without repetition.
+    /// By which types of key `host` is known.
+    ///
+    /// To find all hashed lines of a host takes a hash for each line of the files; for thousands of hosts that is too
+    /// much for an answer that saves a round trip. Where the memo knows none, and this run has looked for enough others,
+    /// the type of most hashed lines is assumed.
     #[must_use]
-    pub fn key_types(&self, memo: &mut Memo, host: &HostId) -> Vec<KeyType> {
-        let mut types = self.key_types_of(memo, &host.name);
-        if let (true, Some(plain)) = (types.is_empty(), &host.without_port) {
-            types = self.key_types_of(memo, plain);
+    pub fn key_types(&self, memo: &mut Memo, host: &HostId) -> KeyTypes {
+        let mut assumed = false;
+        for name in host.names() {
+            let mut entries = self.unhashed(name);
+            match self.remembered(memo, name) {
+                Some(hashed) => entries.extend(hashed),
+                None if self.is_scan_cheap(memo, name) => entries.extend(self.scan(memo, name)),
+                None => assumed = true,
+            }
+            let types = types_of(&entries);
+            if !types.is_empty() {
+                return KeyTypes {
+                    types,
+                    assumed: false,
+                };
+            }
         }
-        types
+        KeyTypes {
+            types: self
+                .hashed
+                .most_common_type()
+                .filter(|_| assumed)
+                .into_iter()
+                .collect(),
+            assumed,
+        }
+    }
+
+    /// Whether a [`Memo`] is of any use.
+    #[must_use]
+    pub fn has_hashed_names(&self) -> bool {
+        self.hashed.len() > 0
     }
 
     /// Adds a key that was just written to a file, so that this run knows it too.
@@ -77,52 +116,32 @@ impl KnownHosts {
         self.entries.push(entry);
     }
 
+    /// Lines with the very key decide whether it is revoked or known, and they are few. Only a key that is neither is
+    /// worth a hash for every other line.
     fn lookup_name(&self, memo: &mut Memo, name: &str, key: &PublicKey) -> Verdict {
         let unhashed = self.unhashed(name);
-        let hashed = self.remembered(memo, name);
-        let known = |entries: &[&Entry]| entries.iter().any(|entry| entry.vouches_for(key));
-        // The memo may be older than the files: what it does not know is not unknown. A revoked key is looked for
-        // among all revoked lines in any case.
-        let hashed = match hashed {
-            Some(hashed) if known(&hashed) => hashed,
-            _ if known(&unhashed) => Vec::new(),
-            _ => self.scan(memo, name),
-        };
-        let revoked = self.revoked_hashed(name);
-        let entries = || unhashed.iter().chain(&hashed).chain(&revoked).copied();
-        self.judge(entries, key)
-    }
-
-    fn judge<'a, I: Iterator<Item = &'a Entry>>(&self, entries: impl Fn() -> I, key: &PublicKey) -> Verdict {
-        let marked = |marker| entries().filter(move |entry| entry.marker == marker);
-        if let Some(entry) = marked(Marker::Revoked).find(|entry| *entry.blob == *key.blob()) {
+        let revokes = |entry: &&&Entry| entry.marker == Marker::Revoked && *entry.blob == *key.blob();
+        let hashed = self.revoked_hashed(name, key);
+        if let Some(entry) = unhashed.iter().chain(&hashed).find(revokes) {
             return Verdict::Revoked(entry.place.clone());
         }
-        if let Some(entry) = entries().find(|entry| entry.vouches_for(key)) {
+        let vouching = unhashed.iter().copied().find(|entry| entry.vouches_for(key));
+        if let Some(entry) = vouching.or_else(|| self.hashed_with_key(memo, name, key)) {
             return Verdict::Known(entry.place.clone());
         }
-        let mut others = marked(Marker::None).map(Entry::mismatch).peekable();
-        if others.peek().is_some() {
-            return Verdict::Changed(others.collect());
+        let hashed = self.scan(memo, name);
+        let marked = |marker| {
+            let entries = unhashed.iter().chain(&hashed);
+            entries.filter(move |entry| entry.marker == marker)
+        };
+        let others: Vec<Mismatch> = marked(Marker::None).map(|entry| entry.mismatch()).collect();
+        if others.is_empty() {
+            let authority = marked(Marker::CertAuthority).next();
+            return Verdict::Unknown {
+                authority: authority.map(|entry| entry.place.clone()),
+            };
         }
-        Verdict::Unknown {
-            authority: marked(Marker::CertAuthority)
-                .map(|entry| entry.place.clone())
-                .next(),
-        }
-    }
-
-    fn key_types_of(&self, memo: &mut Memo, name: &str) -> Vec<KeyType> {
-        let hashed = self
-            .remembered(memo, name)
-            .unwrap_or_else(|| self.scan(memo, name));
-        let mut entries: Vec<&Entry> = self.unhashed(name);
-        entries.extend(hashed);
-        let mut types = Vec::new();
-        for entry in entries.into_iter().filter(|entry| entry.marker == Marker::None) {
-            types.extend(entry.key_type.filter(|key_type| !types.contains(key_type)));
-        }
-        types
+        Verdict::Changed(others)
     }
 
     /// Entries that name the host literally or by a pattern, in the order of the files.
@@ -139,16 +158,34 @@ impl KnownHosts {
         self.entries_of(found)
     }
 
-    /// Hashed entries that the memo knows of, each verified; `None` if it knows none that still holds.
+    /// A hashed line by which the host is known by this very key.
+    fn hashed_with_key(&self, memo: &mut Memo, name: &str, key: &PublicKey) -> Option<&Entry> {
+        let remembered = self.remembered(memo, name).unwrap_or_default();
+        if let Some(entry) = remembered.into_iter().find(|entry| entry.vouches_for(key)) {
+            return Some(entry);
+        }
+        if memo.is_absent(name, self.hashed.stamp()) {
+            return None;
+        }
+        let (position, hashed, entry) = self
+            .hashed
+            .with_key(key.blob(), memo.last())
+            .filter_map(|(position, hashed)| Some((position, hashed, self.entry(hashed.entry)?)))
+            .find(|(_, hashed, entry)| entry.vouches_for(key) && hashed.is_of(name))?;
+        memo.set_last(position);
+        let near = self.hashed.near(position).iter();
+        let others = near.filter(|near| near.is_of(name)).map(|near| near.salt);
+        memo.remember(name, std::iter::once(hashed.salt).chain(others));
+        Some(entry)
+    }
+
+    /// Hashed entries that the memo knows of, each verified; `None` if it knows none that still holds. There may be
+    /// more.
     fn remembered(&self, memo: &mut Memo, name: &str) -> Option<Vec<&Entry>> {
         let salts = memo.salts(name)?;
-        let positions = salts.iter().filter_map(|salt| self.by_salt.get(salt)).flatten();
-        let names = positions.filter_map(|&position| self.hashed.get(usize::try_from(position).ok()?));
-        let found = self.entries_of(
-            names
-                .filter(|hashed| hashed.is_of(name))
-                .map(|hashed| hashed.entry),
-        );
+        let names = salts.iter().flat_map(|salt| self.hashed.with_salt(salt));
+        let names = names.filter(|hashed| hashed.is_of(name));
+        let found = self.entries_of(names.map(|hashed| hashed.entry));
         if found.is_empty() {
             memo.forget(name);
             return None;
@@ -156,37 +193,54 @@ impl KnownHosts {
         Some(found)
     }
 
+    /// Whether every hashed name may be tried for an answer that is not needed yet.
+    fn is_scan_cheap(&self, memo: &mut Memo, name: &str) -> bool {
+        memo.is_absent(name, self.hashed.stamp()) || memo.spend_ahead(self.hashed.len())
+    }
+
     /// Tries every hashed name. 9,000 of them take about a millisecond.
     fn scan(&self, memo: &mut Memo, name: &str) -> Vec<&Entry> {
-        if memo.is_absent(name, self.stamp) {
+        if memo.is_absent(name, self.hashed.stamp()) {
             return Vec::new();
         }
-        let found: Vec<&HashedName> = self.hashed.iter().filter(|hashed| hashed.is_of(name)).collect();
+        let names = self.hashed.all().iter();
+        let found: Vec<&HashedName> = names.filter(|hashed| hashed.is_of(name)).collect();
         if found.is_empty() {
-            memo.remember_absence(name, self.stamp);
+            memo.remember_absence(name, self.hashed.stamp());
         } else {
-            memo.remember(name.to_owned(), found.iter().map(|hashed| hashed.salt).collect());
+            memo.remember(name, found.iter().map(|hashed| hashed.salt));
         }
         self.entries_of(found.into_iter().map(|hashed| hashed.entry))
     }
 
-    /// Hashed `@revoked` lines are few: they are tried each time, so that no memo can hide one.
-    fn revoked_hashed(&self, name: &str) -> Vec<&Entry> {
-        let found = self
-            .revoked
-            .iter()
-            .filter_map(|&position| self.hashed.get(usize::try_from(position).ok()?));
-        self.entries_of(
-            found
-                .filter(|hashed| hashed.is_of(name))
-                .map(|hashed| hashed.entry),
-        )
+    /// Hashed `@revoked` lines with this key are few: they are tried each time, so that no memo can hide one.
+    fn revoked_hashed(&self, name: &str, key: &PublicKey) -> Vec<&Entry> {
+        let lines = self.hashed.revoked().filter_map(|hashed| {
+            let entry = self.entry(hashed.entry)?;
+            (*entry.blob == *key.blob() && hashed.is_of(name)).then_some(entry)
+        });
+        lines.collect()
+    }
+
+    fn entry(&self, index: u32) -> Option<&Entry> {
+        self.entries.get(usize::try_from(index).ok()?)
     }
 
     fn entries_of(&self, indices: impl IntoIterator<Item = u32>) -> Vec<&Entry> {
-        let entry = |index: u32| self.entries.get(usize::try_from(index).ok()?);
-        indices.into_iter().filter_map(entry).collect()
+        indices
+            .into_iter()
+            .filter_map(|index| self.entry(index))
+            .collect()
     }
+}
+
+/// In the order of the entries and without repetition.
+fn types_of(entries: &[&Entry]) -> Vec<KeyType> {
+    let mut types = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.marker == Marker::None) {
+        types.extend(entry.key_type.filter(|key_type| !types.contains(key_type)));
+    }
+    types
 }
 
 impl Entry {

@@ -18,6 +18,7 @@ mod entry;
 mod format;
 mod hashed;
 mod lookup;
+mod memo;
 mod parse;
 
 #[cfg(test)]
@@ -27,13 +28,16 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::printable::Printable;
+
 pub use format::format_entry;
-pub use hashed::{Memo, Salt};
-pub use lookup::{Mismatch, Verdict};
+pub use hashed::Salt;
+pub use lookup::{KeyTypes, Mismatch, Verdict};
+pub use memo::Memo;
 pub use parse::{BadLine, MAX_BAD_LINES, Warning};
 
 use entry::Entry;
-use hashed::HashedName;
+use hashed::HashedNames;
 
 /// Which line of which file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +50,7 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
+        write!(f, "{}:{}", Printable::new(&self.file), self.line)
     }
 }
 
@@ -89,6 +93,11 @@ impl HostId {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// All names under which keys of the host may be found.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.name.as_str()).chain(self.without_port.as_deref())
+    }
 }
 
 /// The lines of all known_hosts files, indexed.
@@ -99,13 +108,7 @@ pub struct KnownHosts {
     literal: HashMap<Box<str>, Vec<u32>>,
     /// Lines with wildcards or negation, with their lists.
     patterns: Vec<(Box<[u8]>, u32)>,
-    hashed: Vec<HashedName>,
-    /// Indices into `hashed`.
-    by_salt: HashMap<Salt, Vec<u32>>,
-    /// Tells one set of hashed names from another.
-    stamp: u64,
-    /// Indices into `hashed` of `@revoked` lines.
-    revoked: Vec<u32>,
+    hashed: HashedNames,
     warnings: Vec<Warning>,
     bad_lines: usize,
 }

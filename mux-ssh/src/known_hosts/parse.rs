@@ -2,7 +2,6 @@
 //! line must not lock a user out of every host.
 
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::entry::{Entry, Marker, key};
@@ -130,15 +129,7 @@ impl KnownHosts {
         let index = u32::try_from(self.entries.len()).expect("fewer than 4 G lines");
         if names.starts_with(b"|") {
             let hashed = HashedName::parse(names, index).ok_or(BadLine::HashedName)?;
-            let position = u32::try_from(self.hashed.len()).expect("fewer than 4 G lines");
-            if entry.marker == Marker::Revoked {
-                self.revoked.push(position);
-            }
-            self.by_salt.entry(hashed.salt).or_default().push(position);
-            let mut stamp = DefaultHasher::new();
-            (self.stamp, hashed.salt, hashed.hash).hash(&mut stamp);
-            self.stamp = stamp.finish();
-            self.hashed.push(hashed);
+            self.hashed.push(hashed, &entry);
         } else if names.iter().any(|byte| b"*?!".contains(byte)) {
             self.patterns.push((names.into(), index));
         } else {

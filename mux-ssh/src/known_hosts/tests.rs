@@ -174,20 +174,129 @@ fn a_memo_saves_the_scan_and_never_hides_what_files_say_now() {
     // Salts that belong to another host.
     let salts = memo.iter().next().unwrap().1.to_vec();
     let mut lies = Memo::default();
-    lies.remember("web2".to_owned(), salts);
+    lies.remember("web2", salts);
     let verdict = parse(&first).lookup(&mut lies, &HostId::new("web2", 22), &key(1));
     assert_eq!(words(&verdict), "unknown");
 }
 
 #[test]
+fn a_key_that_many_hosts_have_is_known_for_those_that_have_a_line() {
+    let id = |number| HostId::new(&format!("clone{number}"), 22);
+    let text: String = (0..100)
+        .map(|number| format_entry(&id(number), &key(1), true).unwrap())
+        .collect();
+    let hosts = KnownHosts::parse([("f", text.as_bytes())]);
+    let mut memo = Memo::default();
+    // In the order of the file, against it, and again with what is remembered.
+    for number in (0..100).chain((0..100).rev()).chain(0..100) {
+        let verdict = hosts.lookup(&mut memo, &id(number), &key(1));
+        assert_eq!(words(&verdict), format!("known {}", number + 1));
+    }
+    assert_eq!(words(&hosts.lookup(&mut memo, &id(100), &key(1))), "unknown");
+    assert_eq!(words(&hosts.lookup(&mut memo, &id(7), &key(2))), "changed 8");
+}
+
+#[test]
+fn a_key_that_one_salt_vouches_for_hides_no_other_line_of_the_host() {
+    let id = HostId::new("web1", 22);
+    let text: String = (1..=3)
+        .map(|number| format_entry(&id, &key(number), true).unwrap())
+        .collect();
+    let hosts = KnownHosts::parse([("f", text.as_bytes())]);
+    let mut memo = Memo::default();
+    for number in [2, 1, 3] {
+        let verdict = hosts.lookup(&mut memo, &id, &key(number));
+        assert_eq!(words(&verdict), format!("known {number}"));
+    }
+    let mut memo = Memo::default();
+    assert_eq!(words(&hosts.lookup(&mut memo, &id, &key(2))), "known 2");
+    assert_eq!(words(&hosts.lookup(&mut memo, &id, &key(4))), "changed 1 2 3");
+}
+
+#[test]
+fn a_line_that_is_found_leads_to_those_beside_it() {
+    let line = |host: &str, number| format_entry(&HostId::new(host, 22), &key(number), true).unwrap();
+    let text: String = (1..=4)
+        .flat_map(|number| [line("web1", number), line("web2", number)])
+        .collect();
+    let far: String = (0..20).map(|number| line(&format!("db{number}"), 5)).collect();
+    let text = format!("{}{far}{text}", line("web1", 9));
+    let hosts = KnownHosts::parse([("f", text.as_bytes())]);
+    let mut memo = Memo::default();
+    let verdict = hosts.lookup(&mut memo, &HostId::new("web1", 22), &key(2));
+    assert_eq!(words(&verdict), "known 24");
+    assert_eq!(memo.salts("web1").map(<[Salt]>::len), Some(4));
+    assert_eq!(memo.salts("web2"), None);
+}
+
+const ECDSA: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBD+L4layKAdRqiskRvlTVJNr3/1S0T1x\
+    UFB9LPAROOrPQE2NXLb4RD/uDnnSBqrTI+qKpeAjfHvVBqMMwok6D3A=";
+
+#[test]
+fn beyond_what_may_be_spent_the_type_of_most_hashed_lines_is_assumed() {
+    let ecdsa = PublicKey::parse_line(ECDSA).unwrap().key;
+    let id = |number| HostId::new(&format!("web{number}"), 22);
+    let count = 1000;
+    let mut text: String = (0..count)
+        .map(|number| format_entry(&id(number), &ecdsa, true).unwrap())
+        .collect();
+    text.push_str(&format_entry(&HostId::new("other", 22), &key(1), true).unwrap());
+    text.push_str(&file("plain K1\n"));
+    let hosts = KnownHosts::parse([("f", text.as_bytes())]);
+    let mut memo = Memo::default();
+    let types = |memo: &mut Memo, host: &str| {
+        let found = hosts.key_types(memo, &HostId::new(host, 22));
+        (found.types, found.assumed)
+    };
+    assert_eq!(types(&mut memo, "other"), (vec![KeyType::Ed25519], false));
+    assert_eq!(types(&mut memo, "nobody"), (vec![], false));
+    let found: Vec<bool> = (0..count)
+        .map(|number| types(&mut memo, &format!("web{number}")))
+        .map(|(types, assumed)| {
+            assert_eq!(types, [KeyType::EcdsaNistp256]);
+            assumed
+        })
+        .collect();
+    // Some were looked for, not so many that it would be felt, and what is known stays known.
+    assert_eq!(found.first(), Some(&false));
+    let looked_for = found.iter().filter(|assumed| !**assumed).count();
+    assert!(
+        looked_for * text.lines().count() <= super::memo::MAX_AHEAD,
+        "{looked_for}"
+    );
+    assert_eq!(found.last(), Some(&true));
+    assert_eq!(types(&mut memo, "other"), (vec![KeyType::Ed25519], false));
+    assert_eq!(types(&mut memo, "plain"), (vec![KeyType::Ed25519], false));
+    assert_eq!(types(&mut memo, "stranger"), (vec![KeyType::EcdsaNistp256], true));
+    // A verdict looks at everything, whatever was spent.
+    assert_eq!(words(&hosts.lookup(&mut memo, &id(999), &key(1))), "changed 1000");
+    assert_eq!(
+        words(&hosts.lookup(&mut memo, &HostId::new("stranger", 22), &key(1))),
+        "unknown"
+    );
+    assert_eq!(types(&mut memo, "stranger"), (vec![], false));
+}
+
+#[test]
+fn a_salt_is_written_as_it_is_read() {
+    let salt = Salt(std::array::from_fn(|at| u8::try_from(at).unwrap() * 7));
+    assert_eq!(Salt::parse(&salt.to_string()), Some(salt));
+    assert_eq!(Salt::parse("AAAA"), None);
+    assert_eq!(Salt::parse("!"), None);
+}
+
+#[test]
 fn key_types_are_those_of_the_host_in_order() {
-    let ecdsa = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBD+L4layKAdRqiskRvlTVJNr3/1S0T1x\
-        UFB9LPAROOrPQE2NXLb4RD/uDnnSBqrTI+qKpeAjfHvVBqMMwok6D3A=";
+    let ecdsa = ECDSA;
     let text = file(&format!(
         "a {ecdsa}\na K1\na K2\n@revoked b K1\n@cert-authority b K2\nb {ecdsa}\n[c]:7 K1\nc {ecdsa}\n"
     ));
     let hosts = KnownHosts::parse([("f", text.as_bytes())]);
-    let types = |host, port| hosts.key_types(&mut Memo::default(), &HostId::new(host, port));
+    let types = |host, port| {
+        let found = hosts.key_types(&mut Memo::default(), &HostId::new(host, port));
+        assert!(!found.assumed);
+        found.types
+    };
     assert_eq!(types("a", 22), [KeyType::EcdsaNistp256, KeyType::Ed25519]);
     assert_eq!(types("b", 22), [KeyType::EcdsaNistp256]);
     assert_eq!(types("c", 7), [KeyType::Ed25519]);

@@ -7,13 +7,13 @@ use aws_lc_rs::digest;
 use bytes::{Bytes, BytesMut};
 use mux_proto::SendQueue;
 
-use super::cipher::{Opener, Protection, SERVER_TO_CLIENT};
+use super::cipher::{LENGTH, Opener, Protection, SERVER_TO_CLIENT, Sealer};
 use super::derive::{Secrets, SharedSecret};
 use super::ext_info::ExtInfo;
 use super::ident::IdentReader;
 use super::kexinit::{KexInit, Side};
 use super::packet::{Inbound, Outbound};
-use super::{Transport, TransportConfig, kexinit};
+use super::{Transport, TransportConfig, kexinit, method};
 use crate::algorithms::{Algorithms, Kex, SignatureAlgorithm};
 use crate::keys::PublicKey;
 use crate::message::KEX_ECDH_REPLY;
@@ -37,9 +37,31 @@ pub fn kexinit(data: &[u8]) {
 
 /// Packets: the first byte picks cipher and MAC; beyond the last, there are no keys yet.
 pub fn packet(data: &[u8]) {
-    let Some((&choice, data)) = data.split_first() else {
+    let Some((_, mut inbound, data)) = chosen(data) else {
         return;
     };
+    let mut input = BytesMut::from(data);
+    while let Ok(Some(_)) = inbound.open(&mut input) {}
+}
+
+/// One packet whose length and padding fields say what they like under a tag that is good.
+pub fn sealed_packet(data: &[u8]) {
+    let Some((mut sealer, mut inbound, data)) = chosen(data) else {
+        return;
+    };
+    if data.len() < LENGTH {
+        return;
+    }
+    let mut wire = BytesMut::from(data);
+    sealer.seal(0, &mut wire, 0);
+    if let Ok(Some(payload)) = inbound.open(&mut wire) {
+        assert!(!payload.is_empty());
+    }
+}
+
+/// Both ends of one direction under the cipher and MAC that the first byte names, and the bytes behind it.
+fn chosen(data: &[u8]) -> Option<(Sealer, Inbound, &[u8])> {
+    let (&choice, data) = data.split_first()?;
     let mut inbound = Inbound::new();
     let secret = SharedSecret::string(&[0; 32]);
     let secrets = Secrets {
@@ -48,14 +70,26 @@ pub fn packet(data: &[u8]) {
         exchange_hash: &[0; 32],
         session_id: &[0; 32],
     };
-    if let Some(&protection) = Protection::all().get(usize::from(choice)) {
-        let Ok(opener) = Opener::new(protection, &secrets, SERVER_TO_CLIENT) else {
-            return;
-        };
-        inbound.rekey(opener, true);
+    let Some(&protection) = Protection::all().get(usize::from(choice)) else {
+        return Some((Sealer::Plain, inbound, data));
+    };
+    let sealer = Sealer::new(protection, &secrets, SERVER_TO_CLIENT).ok()?;
+    inbound.rekey(Opener::new(protection, &secrets, SERVER_TO_CLIENT).ok()?, true);
+    Some((sealer, inbound, data))
+}
+
+/// The peer's public value, in both roles: the first byte picks the method.
+pub fn kex_value(data: &[u8]) {
+    let Some((&choice, value)) = data.split_first() else {
+        return;
+    };
+    let Some(&kex) = Kex::ALL.get(usize::from(choice)) else {
+        return;
+    };
+    let _ = method::respond(kex, value);
+    if let Ok((offer, _)) = method::Offer::new(kex) {
+        let _ = offer.finish(value);
     }
-    let mut input = BytesMut::from(data);
-    while let Ok(Some(_)) = inbound.open(&mut input) {}
 }
 
 /// The server's half of a key exchange, as the client reads it.

@@ -14,6 +14,8 @@ pub const MAX_IDENT: usize = 255;
 pub const MAX_BANNER_LINE: usize = 8 * 1024;
 /// OpenSSH gives up after as many lines.
 pub const MAX_BANNER_LINES: u32 = 1024;
+/// What is kept of the text before the identification, in bytes: the reason why a server hangs up is its first words.
+pub const MAX_GREETING: usize = 1024;
 
 /// A peer's identification, without CR and LF.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,19 +88,44 @@ impl Ident {
 #[derive(Debug)]
 pub(super) struct IdentReader {
     lines_left: u32,
+    /// Text that was not the identification and that nobody has been told yet.
+    said: Vec<u8>,
+    /// How much more of it is kept.
+    room: usize,
+    /// The beginning of a line whose end has not come.
+    partial: Vec<u8>,
 }
 
 impl IdentReader {
     /// A server may send lines of text first.
     pub(super) fn of_server() -> Self {
-        Self {
-            lines_left: MAX_BANNER_LINES,
-        }
+        Self::with(MAX_BANNER_LINES)
     }
 
     /// A client may not.
     pub(super) fn of_client() -> Self {
-        Self { lines_left: 0 }
+        Self::with(0)
+    }
+
+    fn with(lines_left: u32) -> Self {
+        Self {
+            lines_left,
+            said: Vec::new(),
+            room: MAX_GREETING,
+            partial: Vec::new(),
+        }
+    }
+
+    /// What the peer said instead of its identification, since the last call: whole lines, and if `all`, the beginning
+    /// of the one that never ended.
+    pub(super) fn take_greeting(&mut self, all: bool) -> Option<String> {
+        if all {
+            let partial = std::mem::take(&mut self.partial);
+            keep(&mut self.said, &mut self.room, &partial);
+        }
+        let said = std::mem::take(&mut self.said);
+        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        (!said.is_empty()).then_some(said)
     }
 
     /// Consumes whole lines up to and including the identification.
@@ -107,22 +134,38 @@ impl IdentReader {
             let is_ident = input.starts_with(b"SSH-");
             let limit = if is_ident { MAX_IDENT } else { MAX_BANNER_LINE };
             let Some(end) = input.iter().take(limit).position(|&byte| byte == b'\n') else {
+                self.partial = input
+                    .get(..input.len().min(self.room))
+                    .unwrap_or_default()
+                    .to_vec();
                 return if input.len() < limit {
                     Ok(None)
                 } else {
                     Err(too_long(is_ident))
                 };
             };
+            self.partial = Vec::new();
             let line = input.get(..end).unwrap_or_default();
             if is_ident {
-                let ident = Ident::parse(line.strip_suffix(b"\r").unwrap_or(line))?;
+                let ident = Ident::parse(line.strip_suffix(b"\r").unwrap_or(line)).inspect_err(|_| {
+                    keep(&mut self.said, &mut self.room, line);
+                })?;
                 input.advance(end + 1);
                 return Ok(Some(ident));
             }
+            keep(&mut self.said, &mut self.room, line);
             self.lines_left = self.lines_left.checked_sub(1).ok_or(Violation::BannerTooLong)?;
             input.advance(end + 1);
         }
     }
+}
+
+/// Keeps a line, as far as there is room.
+fn keep(said: &mut Vec<u8>, room: &mut usize, line: &[u8]) {
+    let kept = line.get(..line.len().min(*room)).unwrap_or_default();
+    *room -= kept.len();
+    said.extend_from_slice(kept);
+    said.push(b'\n');
 }
 
 fn too_long(is_ident: bool) -> Error {

@@ -100,7 +100,7 @@ impl<'a> KexInit<'a> {
         reader.bytes(COOKIE)?;
         let mut list = || {
             let names = reader.name_list()?;
-            if names.iter().nth(MAX_NAMES).is_some() {
+            if names.len() > MAX_NAMES {
                 Err(Violation::TooManyNames)
             } else {
                 Ok(names)
@@ -210,14 +210,15 @@ fn choose<A: Copy + PartialEq>(
     theirs: NameList<'_>,
     from_name: fn(&str) -> Option<A>,
 ) -> Option<A> {
-    let mut known = theirs.iter().filter_map(from_name);
-    match our_side {
-        Side::Client => ours
-            .iter()
-            .copied()
-            .find(|&ours| known.clone().any(|theirs| theirs == ours)),
-        Side::Server => known.find(|theirs| ours.contains(theirs)),
-    }
+    let mut common = theirs.iter().filter_map(from_name).filter_map(|theirs| {
+        let rank = ours.iter().position(|&ours| ours == theirs)?;
+        Some((rank, theirs))
+    });
+    let chosen = match our_side {
+        Side::Client => common.min_by_key(|&(rank, _)| rank),
+        Side::Server => common.next(),
+    };
+    chosen.map(|(_, algorithm)| algorithm)
 }
 
 /// The first name, if it is one that can exist: RFC 4251 §6 allows 64 bytes.

@@ -47,7 +47,7 @@ use self::guess::Guess;
 pub use self::guess::GuessRule;
 pub use self::host_key::HostKey;
 use self::ident::IdentReader;
-pub use self::ident::{Family, Ident, MAX_BANNER_LINE, MAX_BANNER_LINES, MAX_IDENT, OUR_IDENT};
+pub use self::ident::{Family, Ident, MAX_BANNER_LINE, MAX_BANNER_LINES, MAX_GREETING, MAX_IDENT, OUR_IDENT};
 pub use self::kexinit::MAX_NAMES;
 use self::kexinit::Side;
 use self::packet::{Inbound, Outbound};

@@ -92,6 +92,12 @@ impl Transport {
         Ok(Some(Incoming::Ident))
     }
 
+    /// What the peer said instead of its identification, since the last call; with `all` also half a line. Foreign
+    /// text, at most [`MAX_GREETING`](super::MAX_GREETING) bytes in all.
+    pub(crate) fn take_greeting(&mut self, all: bool) -> Option<String> {
+        self.peer.ident_reader.as_mut()?.take_greeting(all)
+    }
+
     fn handle_packet(&mut self, now: Instant, payload: Bytes) -> Result<Option<Incoming>, Error> {
         let number = payload.first().copied().ok_or(Violation::Truncated)?;
         match number {

@@ -10,7 +10,7 @@ use crate::test::setup;
 use crate::{command, paths};
 
 /// How many hosts each client works on at once: the default of ours, and set for all.
-const FANOUT: &str = "64";
+pub(super) const FANOUT: &str = "64";
 
 /// The version whose command line is known to work here.
 const BSSH: &str = "bssh@2.2.3";
@@ -133,6 +133,13 @@ fn asyncssh(fleet: &Fleet, remote: &str) -> Command {
         .args([&fleet.list, &fleet.key, &fleet.known_hosts])
         .args([fleet.user.as_str(), FANOUT, remote])
         .env_remove("SSH_AUTH_SOCK");
+    command
+}
+
+/// The same on connections that are kept.
+pub(super) fn asyncssh_sequence(fleet: &Fleet, remote: &str, count: usize) -> Command {
+    let mut command = asyncssh(fleet, remote);
+    command.arg(count.to_string());
     command
 }
 

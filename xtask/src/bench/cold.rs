@@ -5,11 +5,11 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::clients::{self, Client};
-use super::cost::{self, METRICS, Run};
+use super::cost::{self, Run};
 use super::fleet::{Fleet, Host};
 use super::options::Options;
 use super::servers::{self, KeyExchange, Running};
-use super::{packets, table};
+use super::{comparison, packets};
 use crate::cleanup::{Directory, Server};
 use crate::style;
 
@@ -39,7 +39,7 @@ pub(super) fn run(options: &Options) -> Result<Value> {
 }
 
 /// Every host has an address of its own, all served by one relay in front of one sshd.
-fn fleet(
+pub(super) fn fleet(
     directory: &Directory,
     kex: KeyExchange,
     sshd: &Running,
@@ -72,7 +72,12 @@ fn compare(directory: &Directory, fleet: &Fleet, options: &Options) -> Result<Va
             }
         }
     }
-    show(&runs);
+    let notes = runs
+        .iter()
+        .filter_map(|(client, _)| client.note())
+        .collect::<Vec<_>>();
+    let rows = runs.iter().map(|(client, runs)| (client.name(), runs.as_slice()));
+    comparison::print(&rows.collect::<Vec<_>>(), Client::Mux.name(), &notes);
     let packets = packets::of_one_run(fleet, &directory.join("state.packets"), REMOTE)?;
     println!("  {packets}");
     let clients: serde_json::Map<String, Value> = runs
@@ -83,7 +88,7 @@ fn compare(directory: &Directory, fleet: &Fleet, options: &Options) -> Result<Va
 }
 
 /// Every host has to answer, or the figures mean nothing. "Cold" is without memory of the servers, too.
-fn once(directory: &Directory, fleet: &Fleet, client: Client) -> Result<Run> {
+pub(super) fn once(directory: &Directory, fleet: &Fleet, client: Client) -> Result<Run> {
     let state = tempfile::tempdir_in(directory.path())?;
     let run = cost::measure(&fleet.scratch, &client.command(fleet, state.path(), REMOTE))?;
     let answers = client.answers(&run.stdout, &clients::expected_answer()?);
@@ -96,46 +101,4 @@ fn once(directory: &Directory, fleet: &Fleet, client: Client) -> Result<Run> {
         run.stderr
     );
     Ok(run)
-}
-
-fn show(runs: &[(Client, Vec<Run>)]) {
-    let ours = runs
-        .iter()
-        .find(|(client, _)| *client == Client::Mux)
-        .map(|(_, runs)| runs.as_slice())
-        .unwrap_or_default();
-    let heading = std::iter::once("client")
-        .chain(METRICS.iter().map(|metric| metric.title))
-        .map(str::to_owned);
-    let mut rows = vec![heading.collect::<Vec<_>>()];
-    for (client, runs) in runs {
-        let cell = |metric: &cost::Metric| {
-            metric
-                .summary(runs)
-                .map(|summary| metric.show(summary))
-                .unwrap_or_default()
-        };
-        rows.push(
-            std::iter::once(client.name().to_owned())
-                .chain(METRICS.iter().map(cell))
-                .collect(),
-        );
-        if *client != Client::Mux {
-            let ratio = |metric: &cost::Metric| {
-                metric
-                    .ratio(runs, ours)
-                    .map(|ratio| format!("× {ratio:.2}"))
-                    .unwrap_or_default()
-            };
-            rows.push(
-                std::iter::once("  to ours".to_owned())
-                    .chain(METRICS.iter().map(ratio))
-                    .collect(),
-            );
-        }
-    }
-    table::print(&rows);
-    for note in runs.iter().filter_map(|(client, _)| client.note()) {
-        println!("  {}", style::dim(note));
-    }
 }

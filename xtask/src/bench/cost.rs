@@ -25,6 +25,22 @@ impl Run {
             .and_then(Value::as_f64)
             .map(|seconds| seconds * 1e3)
     }
+
+    /// User and system together.
+    pub(super) fn cpu_ms(&self) -> Option<f64> {
+        let seconds = |key: &str| self.cost.get(key).and_then(Value::as_f64);
+        Some((seconds("user")? + seconds("system")?) * 1e3)
+    }
+
+    pub(super) fn peak_mib(&self) -> Option<f64> {
+        let kib = self.cost.get("peak_rss_kib").and_then(Value::as_f64)?;
+        Some(kib / 1024.0)
+    }
+
+    /// Whether the command ended with status 0.
+    pub(super) fn succeeded(&self) -> bool {
+        self.cost.get("code").and_then(Value::as_i64) == Some(0)
+    }
 }
 
 /// A column of the tables: where the number lies in a report, and how it is shown.
@@ -124,6 +140,11 @@ pub(super) fn to_json(runs: &[Run]) -> Value {
 
 /// Runs a command under `xtask measure`, with its output in files of `scratch`: a pipe would make us part of the race.
 pub(super) fn measure(scratch: &Path, what: &Command) -> Result<Run> {
+    measure_with(scratch, what, Stdio::null(), true)
+}
+
+/// The same with an input of its own; `keep`: its standard output is wanted, and does not go to `/dev/null`.
+pub(super) fn measure_with(scratch: &Path, what: &Command, input: Stdio, keep: bool) -> Result<Run> {
     let (report, stdout, stderr) = (
         scratch.join("report.json"),
         scratch.join("stdout"),
@@ -142,9 +163,10 @@ pub(super) fn measure(scratch: &Path, what: &Command) -> Result<Run> {
             None => command.env_remove(key),
         };
     }
+    let kept = File::create(&stdout)?;
     command
-        .stdin(Stdio::null())
-        .stdout(File::create(&stdout)?)
+        .stdin(input)
+        .stdout(if keep { Stdio::from(kept) } else { Stdio::null() })
         .stderr(File::create(&stderr)?);
     let status = command.status()?;
     let read = |path: &Path| std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());

@@ -5,15 +5,21 @@ use lexopt::{Arg, ValueExt};
 
 use super::clients::Client;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Options {
     pub(super) verb: String,
     pub(super) hosts: u16,
     pub(super) rtt: u32,
     pub(super) runs: u32,
+    /// Of a benchmark that has several parts: the only one to be measured.
+    pub(super) part: Option<String>,
+    /// What `bulk` sends, in MiB.
+    pub(super) mib: u64,
     pub(super) install_peers: bool,
     /// All that are installed, if empty.
     only: Vec<Client>,
+    /// All, if empty.
+    ciphers: Vec<String>,
 }
 
 impl Options {
@@ -23,14 +29,20 @@ impl Options {
             hosts: 100,
             rtt: 25,
             runs: 5,
+            part: None,
+            mib: 1024,
             install_peers: false,
             only: Vec::new(),
+            ciphers: Vec::new(),
         };
         while let Some(argument) = arguments.next()? {
             match argument {
                 Arg::Long("hosts") => options.hosts = arguments.value()?.parse()?,
                 Arg::Long("rtt") => options.rtt = arguments.value()?.parse()?,
                 Arg::Long("runs") => options.runs = arguments.value()?.parse()?,
+                Arg::Long("part") => options.part = Some(arguments.value()?.string()?),
+                Arg::Long("mib") => options.mib = arguments.value()?.parse()?,
+                Arg::Long("cipher") => options.ciphers.push(arguments.value()?.string()?),
                 Arg::Long("client") => options.only.push(client(&arguments.value()?.string()?)?),
                 Arg::Long("install-peers") => options.install_peers = true,
                 Arg::Value(verb) if options.verb.is_empty() => options.verb = verb.string()?,
@@ -38,6 +50,10 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    pub(super) fn wants_cipher(&self, name: &str) -> bool {
+        self.ciphers.is_empty() || self.ciphers.iter().any(|wanted| wanted == name)
     }
 
     /// In the order of the tables.

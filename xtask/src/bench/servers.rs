@@ -21,7 +21,14 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) address: SocketAddr,
-    _server: Server,
+    server: Server,
+}
+
+impl Running {
+    /// The process that accepts.
+    pub(super) fn process(&mut self) -> u32 {
+        self.server.child().id()
+    }
 }
 
 /// Which of sshd's key exchanges are left on: all, or the one that costs the same in every client.
@@ -201,10 +208,7 @@ fn start(mut command: Command, port: u16, log: &Path) -> Result<Running> {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
-    Ok(Running {
-        address,
-        _server: server,
-    })
+    Ok(Running { address, server })
 }
 
 /// A port that nobody had a moment ago.

@@ -88,9 +88,9 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "a-refused-host-key-is-used",
         edits: &[Edit {
-            file: "mux-ssh/src/transport/exchange.rs",
-            from: "        if accept {\n            self.agree(keys);",
-            to: "        if accept || self.session.is_some() {\n            self.agree(keys);",
+            file: "mux-ssh/src/client/mod.rs",
+            from: "        self.transport.answer_host_key(accept);\n        if !accept {",
+            to: "        self.transport.answer_host_key(true);\n        if !accept && self.is_over() {",
         }],
         suite: Suite::Hostile,
         caught_by: &["table::kex::a_host_key_that_is_not_accepted"],

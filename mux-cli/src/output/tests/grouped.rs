@@ -152,7 +152,7 @@ fn over_the_limit_of_files_output_is_cut_at_the_end_and_said() {
     run.finish();
     let stdout = String::from_utf8(run.stdout).unwrap();
     assert!(
-        stdout.starts_with("---------------\na\n---------------\n01234567890123456789"),
+        stdout.starts_with("---------------\na\n---------------\n0123456789012345\n"),
         "{stdout}"
     );
     assert!(
@@ -160,7 +160,10 @@ fn over_the_limit_of_files_output_is_cut_at_the_end_and_said() {
         "{stdout}"
     );
     let stderr = String::from_utf8(run.stderr).unwrap();
-    assert!(stderr.contains("a: the last 9 B of output were cut"), "{stderr}");
+    assert!(
+        stderr.contains("a: the last 16 B of output were cut: over 16 B in all"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -192,4 +195,49 @@ fn on_a_terminal_escapes_are_neutralised_in_memory_and_from_files() {
             "---------------\n\x1b[1m\x1b[36ma\x1b[0m\n---------------\n^[[31m0123456789ü\n"
         );
     }
+}
+
+#[test]
+fn files_never_hold_more_than_they_may_and_memory_takes_what_it_can() {
+    let limits = Limits {
+        in_memory: 8,
+        in_memory_total: 24,
+        spilled: 10,
+    };
+    let mut run = Run::with_limits(plain(GATHER), &["a[1-9]"], limits);
+    for _ in 0..5 {
+        (0..9_u8).for_each(|host| run.print(host.into(), OUT, &[b'A' + host; 7]));
+    }
+    (0..9).for_each(|host| run.exit(host, 0));
+    run.finish();
+    assert!(run.spill.len() <= 10, "{} bytes in files", run.spill.len());
+    let stderr = String::from_utf8(run.stderr).unwrap();
+    let kept: usize = String::from_utf8(run.stdout)
+        .unwrap()
+        .lines()
+        .filter(|line| line.starts_with(char::is_uppercase))
+        .map(str::len)
+        .sum();
+    assert!((17..=34 + 7).contains(&kept), "{kept} bytes kept: {stderr}");
+    assert!(
+        stderr.contains("were cut: over 10 B in all (--spill-max)"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn without_files_each_host_keeps_what_fits_into_memory() {
+    let limits = Limits {
+        in_memory: 8,
+        in_memory_total: 1 << 20,
+        spilled: 0,
+    };
+    let mut run = Run::with_limits(plain(GATHER), &["a"], limits);
+    run.print(0, OUT, b"01234567");
+    run.print(0, OUT, b"8");
+    run.exit(0, 0);
+    run.check(
+        "---------------\na\n---------------\n01234567\n",
+        "mux: a: the last 1 B of output were cut: over 0 B in all (--spill-max)\n",
+    );
 }

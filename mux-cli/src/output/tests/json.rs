@@ -201,7 +201,7 @@ fn cut_output_is_marked() {
     let lines = lines_of(&mut run);
     assert_eq!(
         (&lines[0]["truncated"], &lines[1]["summary"]["cut_bytes"]),
-        (&true.into(), &20.into())
+        (&true.into(), &22.into())
     );
 }
 

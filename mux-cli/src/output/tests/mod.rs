@@ -10,6 +10,7 @@
 mod escapes;
 mod grouped;
 mod json;
+mod saved;
 mod small;
 mod text;
 
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 use super::store::Limits;
 use super::*;
 use crate::hub::{Failure, Stage};
-use crate::plan::{ColorChoice, Format, OutputPlan};
+use crate::plan::{ColorChoice, DEFAULT_SPILL_MAX, Format, OutputPlan, SavePlan};
 
 const OUT: StreamKind = StreamKind::Stdout;
 const ERR: StreamKind = StreamKind::Stderr;
@@ -35,6 +36,9 @@ struct Run {
     files: HashMap<std::path::PathBuf, Vec<u8>>,
     given: usize,
     consumed: usize,
+    /// The writer does not report what it wrote into hosts' files.
+    slow: bool,
+    unreported: Vec<RequestId>,
 }
 
 /// A terminal or none, for both streams.
@@ -54,6 +58,8 @@ fn options(format: Format, facts: &Facts) -> Options {
         prefix: true,
         quiet: false,
         color: ColorChoice::Auto,
+        spill_max: DEFAULT_SPILL_MAX,
+        save: SavePlan::default(),
     };
     Options::new(&plan, 0, facts, "/nowhere/mux-1".into())
 }
@@ -83,6 +89,8 @@ impl Run {
             files: HashMap::new(),
             given: 0,
             consumed: 0,
+            slow: false,
+            unreported: Vec::new(),
         }
     }
 
@@ -153,6 +161,15 @@ impl Run {
             Destination::Progress => self.progress.push(String::from_utf8(bytes).unwrap()),
             Destination::Spill => self.spill.extend(bytes),
             Destination::File(path) => self.files.entry(path.to_path_buf()).or_default().extend(bytes),
+            Destination::Saved { request, path } => {
+                self.files.entry(path.to_path_buf()).or_default().extend(bytes);
+                match self.slow {
+                    true => self.unreported.push(request),
+                    false => {
+                        self.output.saved(request);
+                    }
+                }
+            }
         }
         true
     }
@@ -181,6 +198,7 @@ fn outcome(status: Status, rc: Option<i32>) -> Outcome {
         error: None,
         timings: Timings::default(),
         attempts: 1,
+        retries: 0,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Summary, notices, progress, colour.
 
 use super::*;
+use crate::plan::DEFAULT_SPILL_MAX;
 
 fn summary_of(outcomes: Vec<Outcome>, hosts: &[&str]) -> String {
     let mut run = Run::new(plain(Format::Text), hosts);
@@ -230,6 +231,8 @@ fn progress_is_not_shown_off_a_terminal_or_when_quiet() {
         prefix: true,
         quiet: true,
         color: ColorChoice::Auto,
+        spill_max: DEFAULT_SPILL_MAX,
+        save: SavePlan::default(),
     };
     let quiet = Options {
         progress: Options::new(&quiet_plan, 0, &facts(true), "/x".into()).progress,

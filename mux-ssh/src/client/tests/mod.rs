@@ -11,6 +11,7 @@
 mod algorithms;
 mod channels;
 mod flights;
+mod greeting;
 mod hostile_auth;
 mod hostile_channels;
 mod login;

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use super::{World, check, check_error};
+use crate::Printable;
 
 const FILE: &str = "/home/me/.ssh/config";
 
@@ -193,13 +194,17 @@ fn wrong_values_are_errors_for_every_host_as_in_openssh() {
 #[test]
 fn files_that_cannot_be_read_fail_the_hosts_that_need_them() {
     let world = World::default().without(FILE, ErrorKind::PermissionDenied);
-    check_error(&world, "a", &format!("{FILE}: cannot be read: permission denied"));
+    check_error(
+        &world,
+        "a",
+        &format!("{FILE}: not readable for us, or writable for others (chmod go-w)"),
+    );
     let world =
         World::user("Host a\n Include secret\n").without("/home/me/.ssh/secret", ErrorKind::PermissionDenied);
     check_error(
         &world,
         "a",
-        "/home/me/.ssh/secret: cannot be read: permission denied",
+        "/home/me/.ssh/secret: not readable for us, or writable for others (chmod go-w)",
     );
     check(&world, "b", &[]);
 }
@@ -271,11 +276,12 @@ fn names_that_could_be_taken_for_something_else_are_refused() {
         "",
         "a|b",
         "a'b",
+        &"a".repeat(256),
     ] {
         check_error(
             &World::default(),
             name,
-            &format!("command line: invalid host name {name:?}"),
+            &format!("command line: invalid host name \"{}\"", Printable::new(name)),
         );
     }
     check_error(
@@ -289,7 +295,7 @@ fn names_that_could_be_taken_for_something_else_are_refused() {
         check_error(
             &World::user(&written),
             "h",
-            &format!("{FILE} line 1: invalid user name {shown:?}"),
+            &format!("{FILE} line 1: invalid user name \"{shown}\""),
         );
     }
     check(&World::user("User DOMAIN\\\\joe\n"), "h", &["user DOMAIN\\joe"]);

@@ -4,6 +4,8 @@
 //! It is a client without a hub: no retries, no pacing beyond a window, one user, one key. What it decides is only
 //! the order of the measurements. Prints one line of JSON.
 
+mod system;
+
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -44,6 +46,9 @@ struct Report {
     rss_kib_before: u64,
     rss_kib_held: u64,
     rss_bytes_per_connection: u64,
+    /// What the kernel has for the buffers of all TCP sockets, both ends and other programs' included.
+    kernel_kib_before: u64,
+    kernel_kib_held: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -54,6 +59,7 @@ struct Packets {
 
 fn main() -> ExitCode {
     env_logger::init();
+    system::raise_file_limit();
     let report = measure(&command().get_matches());
     let written = match &report {
         Ok(report) => writeln!(io::stdout(), "{}", serde_json::json!(report)),
@@ -97,7 +103,8 @@ fn measure(options: &ArgMatches) -> io::Result<Report> {
     let mut hold = Hold::new(options)?;
     let mut report = Report {
         connections: number("count"),
-        rss_kib_before: resident()?,
+        rss_kib_before: system::resident()?,
+        kernel_kib_before: system::kernel_memory()?,
         ..Report::default()
     };
 
@@ -124,7 +131,8 @@ fn measure(options: &ArgMatches) -> io::Result<Report> {
         };
     }
     hold.wait(Duration::from_secs(number("idle") as u64))?;
-    report.rss_kib_held = resident()?;
+    report.rss_kib_held = system::resident()?;
+    report.kernel_kib_held = system::kernel_memory()?;
     let grown = report.rss_kib_held.saturating_sub(report.rss_kib_before) * 1024;
     report.rss_bytes_per_connection = grown / (held.len() as u64).max(1);
     for key in held {
@@ -188,7 +196,7 @@ impl Hold {
         };
         let mut client = Client::new(ClientConfig {
             user: self.user.clone(),
-            known_host_key_types: self.known.key_types(&mut self.memo, host),
+            known_host_key_types: self.known.key_types(&mut self.memo, host).types,
             identities: vec![identity],
             memory,
             spare: true,
@@ -357,6 +365,7 @@ impl Hold {
             client::Event::Stage(_)
             | client::Event::KeyRefused { .. }
             | client::Event::Banner(_)
+            | client::Event::Greeting(_)
             | client::Event::Authenticated { .. }
             | client::Event::Opened { .. }
             | client::Event::Eof { .. }
@@ -387,12 +396,4 @@ fn resolve(server: &str) -> io::Result<(HostId, SocketAddr)> {
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
-}
-
-/// Resident memory of this process, in KiB.
-fn resident() -> io::Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    number.ok_or_else(|| io::Error::other("no VmRSS in /proc/self/status"))
 }

@@ -1,0 +1,60 @@
+//! Where a request is on its way, and what it holds there: places, links, a session. Gives back what it holds; decides
+//! nothing else.
+
+use std::hash::Hash;
+use std::net::SocketAddr;
+
+use mux_ssh::client::ChannelId;
+
+use super::Links;
+use super::connect::Race;
+use super::job::Context;
+use super::retry::Pause;
+
+/// `SSH_DISCONNECT_BY_APPLICATION` (RFC 4253, section 11.1).
+const BY_APPLICATION: u32 = 11;
+
+/// Where a job is.
+#[derive(Debug)]
+pub(super) enum Phase<K> {
+    /// The outside gathers keys and memory.
+    Preparing,
+    /// The outside looks the name up.
+    Resolving,
+    /// TCP connections are on their way to one address or several.
+    Connecting(Race<K>),
+    /// One connection stands.
+    Session(Session<K>),
+    /// A shell on this machine.
+    Local(K),
+    /// It failed, and is tried again after a pause.
+    Pausing(Pause),
+    /// Finished.
+    Over,
+}
+
+/// The connection that won.
+#[derive(Debug)]
+pub(super) struct Session<K> {
+    pub(super) key: K,
+    pub(super) address: SocketAddr,
+    pub(super) channel: ChannelId,
+    /// Still counts as an unauthenticated handshake of its endpoint.
+    pub(super) unauthenticated: bool,
+    /// Whether the command may have run, once the client has said that the connection took it along.
+    pub(super) lost: Option<bool>,
+}
+
+impl<K: Copy + Eq + Hash> Session<K> {
+    /// Says goodbye if there still is somebody to say it to.
+    pub(super) fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
+        if self.unauthenticated {
+            cx.shared.endpoints.leave(self.address);
+        }
+        if cx.shared.by_link.remove(&self.key).is_some()
+            && let Some(client) = cx.links.client(self.key)
+        {
+            client.disconnect(BY_APPLICATION, "");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What is tried again: a request whose command can't have started, for a reason that may pass. Decides whether and
+//! when; a login that was refused, a wrong host key and a command that may have run are never tried again.
+
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+use mux_core::LinkError;
+use mux_ssh::Error;
+
+use super::countdown::Countdown;
+use super::job::{Context, Ended, Job};
+use super::phase::Phase;
+use super::{Action, Failure, Level, Links, RequestId, Stage, Status, Timings, pace};
+
+/// About how long the first pause is; each one after it is twice as long. A sshd that is over `MaxStartups` has let
+/// go of most logins after a second.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// No pause is longer: a host that restarts is back within minutes, and somebody waits for it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A request between two tries.
+#[derive(Debug)]
+pub(super) struct Pause {
+    pub(super) until: Instant,
+    /// How the last try ended, in case that there is no other.
+    status: Status,
+    failure: Failure,
+}
+
+/// Whether a connection that ended like this may fare better another time: what the peer said was not wrong, it was
+/// only too little.
+pub(super) fn may_pass(result: &Result<(), LinkError<Error>>) -> bool {
+    match result {
+        Ok(()) | Err(LinkError::Io(_)) => true,
+        Err(LinkError::Protocol(error)) => {
+            matches!(
+                error,
+                Error::UnexpectedEof | Error::Disconnected { .. } | Error::Silent
+            )
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Job<K> {
+    /// The end of a try for a reason that may pass. The last one, unless there are tries left and the command can't
+    /// have started.
+    pub(super) fn fail_or_retry<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        status: Status,
+        failure: Failure,
+    ) {
+        let is_final = self.retried >= self.request.retries || self.killing.is_some() || cx.shared.held;
+        if is_final || status != Status::Unreachable {
+            return self.finish(cx, status, Some(failure));
+        }
+        self.close_stdin(cx);
+        self.release(cx);
+        self.ask(cx, Action::SigningOver);
+        self.retried += 1;
+        let pause = pause(self.request.id, self.retried);
+        self.notice(
+            cx,
+            Level::Verbose,
+            format!(
+                "{}: {}; retry {} of {} in {:.1}s",
+                failure.stage,
+                failure.message,
+                self.retried,
+                self.request.retries,
+                pause.as_secs_f64()
+            ),
+        );
+        self.connect = Countdown::Stopped(self.request.connect_timeout);
+        self.login = Countdown::Stopped(self.request.login_timeout);
+        // Meanwhile others may go.
+        if !std::mem::replace(&mut self.silent, true) {
+            cx.shared.fanout.fall_silent();
+        }
+        self.phase = Phase::Pausing(Pause {
+            until: cx.now + pause,
+            status,
+            failure,
+        });
+    }
+
+    /// Begins the next try if the pause is over.
+    pub(super) fn continue_pause<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        if !matches!(&self.phase, Phase::Pausing(pause) if pause.until <= cx.now) {
+            return;
+        }
+        self.heard(cx);
+        self.attempt += 1;
+        self.timings = Timings::default();
+        self.signing = None;
+        self.asking = false;
+        self.tried = Vec::new();
+        self.farewell = None;
+        self.ended = Ended::default();
+        self.reach(cx, Stage::Dns);
+        self.phase = Phase::Preparing;
+        self.begin(cx);
+    }
+
+    /// There will be no other try.
+    pub(super) fn end_pause<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        if let Phase::Pausing(pause) = &self.phase {
+            let (status, failure) = (pause.status, pause.failure.clone());
+            self.finish(cx, status, Some(failure));
+        }
+    }
+}
+
+/// How long to wait before a retry: at least half of what its number says, and spread over the other half, so that
+/// hosts that failed together don't come back together.
+fn pause(request: RequestId, retry: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(retry.saturating_sub(1));
+    let whole = FIRST_PAUSE.saturating_mul(doubled).min(LONGEST_PAUSE);
+    whole / 2 + pace::spread(whole / 2, request, retry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_are_spread() {
+        for (retry, seconds) in [(1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (100, 30)] {
+            let whole = Duration::from_secs(seconds);
+            let pauses = (0..1000).map(|id| pause(RequestId(id), retry));
+            let (mut least, mut most) = (whole, Duration::ZERO);
+            for pause in pauses {
+                (least, most) = (least.min(pause), most.max(pause));
+            }
+            assert!(
+                least >= whole / 2 && most < whole,
+                "{retry}: {least:?} to {most:?}"
+            );
+            assert!(most - least > whole / 4, "{retry}: {least:?} to {most:?}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! New host keys on their way into known_hosts: one writer a file at a time, with everything that has come up meanwhile,
+//! so that ten thousand new hosts do not mean ten thousand readings of a file that grows. Decides when a file is written
+//! to and whether it has to be read before; never whether a key is taken.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use mux_ssh::client::QuestionId;
+use mux_ssh::keys::PublicKey;
+use mux_ssh::known_hosts::{HostId, KnownHosts, Memo, Verdict, format_entry};
+
+use super::hosts::MAX_FILE;
+use crate::files::{self, FileError};
+use crate::hub::Ticket;
+
+/// A key to be written down, and the question that is answered then.
+#[derive(Clone, Debug)]
+pub(crate) struct Lesson {
+    pub(crate) ticket: Ticket,
+    pub(crate) question: QuestionId,
+    pub(crate) host: HostId,
+    pub(crate) key: PublicKey,
+    pub(crate) hash: bool,
+}
+
+/// Tells a file that has been written to from one that has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    device: u64,
+    inode: u64,
+    length: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        let meta = file.metadata()?;
+        Ok(Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            length: meta.len(),
+            changed: (meta.mtime(), meta.mtime_nsec()),
+        })
+    }
+}
+
+/// Keys of different hosts for one file.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) file: String,
+    pub(crate) lessons: Vec<Lesson>,
+    /// If this still holds, everything in the file is known, and none of these hosts is in it.
+    known: Option<Stamp>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// What the file said about each key before.
+    pub(crate) verdicts: Vec<Verdict>,
+    /// The file as it is now, unless somebody else has written to it.
+    known: Option<Stamp>,
+}
+
+/// The lessons of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Lessons {
+    files: HashMap<String, Pending>,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    waiting: Vec<Lesson>,
+    /// A batch is on its way.
+    writing: bool,
+    known: Option<Stamp>,
+}
+
+impl Lessons {
+    /// The file was read when it was as `stamp` says. What was read later is not what the first reader knows.
+    pub(crate) fn file_was_read(&mut self, file: &str, stamp: Option<Stamp>) {
+        if !self.files.contains_key(file) {
+            let pending = Pending {
+                known: stamp,
+                ..Pending::default()
+            };
+            self.files.insert(file.to_owned(), pending);
+        }
+    }
+
+    pub(crate) fn add(&mut self, file: &str, lesson: Lesson) {
+        self.files
+            .entry(file.to_owned())
+            .or_default()
+            .waiting
+            .push(lesson);
+    }
+
+    /// What waits for a file to which nobody writes. Each may be known by now: judge it again.
+    pub(crate) fn take(&mut self, file: &str) -> Vec<Lesson> {
+        match self.files.get_mut(file) {
+            Some(pending) if !pending.writing => std::mem::take(&mut pending.waiting),
+            Some(_) | None => Vec::new(),
+        }
+    }
+
+    /// Makes a batch of lessons that were taken: one for each host, the others wait for what it says.
+    pub(crate) fn batch(&mut self, file: &str, lessons: Vec<Lesson>) -> Option<Batch> {
+        let pending = self.files.get_mut(file)?;
+        let mut batch: Vec<Lesson> = Vec::with_capacity(lessons.len());
+        for lesson in lessons {
+            if batch.iter().any(|other| other.host == lesson.host) {
+                pending.waiting.push(lesson);
+            } else {
+                batch.push(lesson);
+            }
+        }
+        pending.writing = !batch.is_empty();
+        pending.writing.then(|| Batch {
+            file: file.to_owned(),
+            lessons: batch,
+            known: pending.known,
+        })
+    }
+
+    /// A batch is over.
+    pub(crate) fn written(&mut self, file: &str, result: &Result<Written, FileError>) {
+        if let Some(pending) = self.files.get_mut(file) {
+            pending.writing = false;
+            pending.known = result.as_ref().ok().and_then(|written| written.known);
+        }
+    }
+}
+
+impl Batch {
+    /// Appends the keys under a lock, but those that another process has written meanwhile. Blocks.
+    ///
+    /// # Errors
+    /// The file can't be read or written.
+    pub(crate) fn write(&self) -> Result<Written, FileError> {
+        let path = Path::new(&self.file);
+        if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
+            fs::DirBuilder::new().mode(0o700).create(directory)?;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        let mut file = files::open(&mut options, path)?;
+        file.lock()?;
+        let now = Stamp::of(&file)?;
+        let untouched = now.length == 0 || self.known == Some(now);
+        let verdicts = if untouched {
+            vec![Verdict::Unknown { authority: None }; self.lessons.len()]
+        } else {
+            self.look_up(&file)?
+        };
+        let mut text = String::new();
+        for (lesson, verdict) in self.lessons.iter().zip(&verdicts) {
+            if matches!(verdict, Verdict::Unknown { .. }) {
+                let line = format_entry(&lesson.host, &lesson.key, lesson.hash);
+                text += &line.map_err(|_| io::Error::from(ErrorKind::Other))?;
+            }
+        }
+        // Somebody's editor may have left the last line open.
+        if !text.is_empty() && !ends_with_newline(&file, now.length)? {
+            text.insert(0, '\n');
+        }
+        file.seek(SeekFrom::End(0))?;
+        file.write_all(text.as_bytes())?;
+        let known = if untouched { Some(Stamp::of(&file)?) } else { None };
+        Ok(Written { verdicts, known })
+    }
+
+    fn look_up(&self, file: &File) -> Result<Vec<Verdict>, FileError> {
+        let mut content = Vec::new();
+        files::read_into(file, MAX_FILE, &mut content)?;
+        let known = KnownHosts::parse([(self.file.as_str(), content.as_slice())]);
+        let mut memo = Memo::default();
+        let lessons = self.lessons.iter();
+        Ok(lessons
+            .map(|lesson| known.lookup(&mut memo, &lesson.host, &lesson.key))
+            .collect())
+    }
+}
+
+/// An empty file does, in this sense.
+fn ends_with_newline(file: &File, length: u64) -> io::Result<bool> {
+    let Some(last) = length.checked_sub(1) else {
+        return Ok(true);
+    };
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last)?;
+    Ok(byte == *b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use mux_ssh::keys::PrivateKey;
+    use mux_ssh::server::key_file::Seed;
+
+    use super::*;
+    use crate::hub::RequestId;
+
+    fn key() -> PublicKey {
+        let file = Seed::generate().unwrap().to_openssh().unwrap();
+        PrivateKey::parse(file.as_bytes(), None).unwrap().public().clone()
+    }
+
+    fn lesson(host: &str, key: &PublicKey) -> Lesson {
+        Lesson {
+            ticket: Ticket {
+                request: RequestId(0),
+                attempt: 1,
+            },
+            question: QuestionId::default(),
+            host: HostId::new(host, 22),
+            key: key.clone(),
+            hash: false,
+        }
+    }
+
+    /// A file with this text, and lessons that know it.
+    fn begin(text: &str) -> (tempfile::TempDir, String, Lessons) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("known_hosts");
+        fs::write(&path, text).unwrap();
+        let mut lessons = Lessons::default();
+        let file = path.to_str().unwrap().to_owned();
+        lessons.file_was_read(&file, Stamp::of(&File::open(&path).unwrap()).ok());
+        (directory, file, lessons)
+    }
+
+    /// Writes what waits, in one batch; how many were new.
+    fn write(lessons: &mut Lessons, file: &str) -> usize {
+        let taken = lessons.take(file);
+        let batch = lessons.batch(file, taken).unwrap();
+        let written = batch.write();
+        lessons.written(file, &written);
+        let verdicts = written.unwrap().verdicts;
+        verdicts
+            .iter()
+            .filter(|verdict| matches!(verdict, Verdict::Unknown { .. }))
+            .count()
+    }
+
+    #[test]
+    fn what_comes_while_a_file_is_written_to_waits_and_goes_together() {
+        let (_directory, file, mut lessons) = begin("");
+        let key = key();
+        lessons.add(&file, lesson("a", &key));
+        let taken = lessons.take(&file);
+        let batch = lessons.batch(&file, taken).unwrap();
+        for host in ["b", "c", "b"] {
+            lessons.add(&file, lesson(host, &key));
+        }
+        assert!(lessons.take(&file).is_empty());
+        lessons.written(&file, &batch.write());
+        assert_eq!(write(&mut lessons, &file), 2);
+        // The second of the same host is to be judged again before.
+        assert_eq!(lessons.take(&file).len(), 1);
+        assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 3);
+    }
+
+    #[test]
+    fn a_file_that_nobody_else_wrote_to_is_not_read_again() {
+        let (_directory, file, mut lessons) = begin("");
+        let key = key();
+        for host in ["a", "b", "c"] {
+            lessons.add(&file, lesson(host, &key));
+            assert_eq!(write(&mut lessons, &file), 1);
+            let pending = lessons.files.get(&file).unwrap();
+            assert_eq!(pending.known, Stamp::of(&File::open(&file).unwrap()).ok());
+        }
+    }
+
+    #[test]
+    fn what_another_process_wrote_meanwhile_counts() {
+        let (_directory, file, mut lessons) = begin("");
+        let (mine, theirs) = (key(), key());
+        let line = format_entry(&HostId::new("a", 22), &theirs, false).unwrap();
+        // Without a newline, as editors leave it.
+        fs::write(&file, line.trim_end()).unwrap();
+        for host in ["a", "b"] {
+            lessons.add(&file, lesson(host, &mine));
+        }
+        assert_eq!(write(&mut lessons, &file), 1);
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.starts_with(&line), "{text}");
+        // From now on the file is read each time: what stands in it was never looked at as a whole.
+        assert_eq!(lessons.files.get(&file).unwrap().known, None);
+        lessons.add(&file, lesson("a", &theirs));
+        assert_eq!(write(&mut lessons, &file), 0);
+    }
+}

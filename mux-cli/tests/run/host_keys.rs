@@ -1,0 +1,87 @@
+//! Host keys under hashed names: what is remembered of them, and what is asked for when memory is incomplete.
+
+use std::fs;
+use std::process::Command;
+
+use mux_ssh::keys::PublicKey;
+use mux_ssh::known_hosts::{HostId, format_entry};
+
+use crate::rig::Rig;
+
+/// Makes a key with `ssh-keygen` and returns its public half.
+fn make(directory: &tempfile::TempDir, name: &str, key_type: &[&str]) -> PublicKey {
+    let path = directory.path().join(name);
+    let keygen = Command::new("ssh-keygen")
+        .args(["-q", "-N", "", "-t"])
+        .args(key_type)
+        .arg("-f")
+        .arg(&path)
+        .status();
+    assert!(keygen.unwrap().success());
+    let line = fs::read_to_string(path.with_extension("pub")).unwrap();
+    PublicKey::parse_line(&line).unwrap().key
+}
+
+/// The salt of a hashed line.
+fn salt(line: &str) -> &str {
+    line.split('|').nth(2).unwrap()
+}
+
+#[test]
+fn a_line_that_memory_does_not_know_of_is_found_and_remembered() {
+    let keys = tempfile::tempdir().unwrap();
+    let shown = make(&keys, "ecdsa", &["ecdsa"]);
+    let gone = make(&keys, "gone", &["rsa", "-b", "2048"]);
+    let rig = Rig::with(&format!("HostKey {}/ecdsa", keys.path().display()));
+    // The server has a key that nobody knows, which is asked for first; one that is known; and has lost another.
+    let host = HostId::new("127.0.0.1", rig.port);
+    let lines = [&gone, &shown].map(|key| format_entry(&host, key, true).unwrap());
+    fs::write(rig.path("known_hosts"), lines.concat()).unwrap();
+    fs::create_dir_all(rig.path("state/mux")).unwrap();
+    let [old, new] = [salt(&lines[0]), salt(&lines[1])];
+    fs::write(
+        rig.path("state/mux/hosts"),
+        format!("mux host memory 2\nsalts\t{}\t{old}\n", host.name()),
+    )
+    .unwrap();
+    for _ in 0..2 {
+        rig.check(&["-w", "web1", "--", "echo hello"], 0, "web1: hello\n", "");
+    }
+    let state = fs::read_to_string(rig.path("state/mux/hosts")).unwrap();
+    let remembered = format!("salts\t{}\t{old} {new}\n", host.name());
+    assert!(state.contains(&remembered), "{state}");
+    // The first run took a second connection, the second did not.
+    let log = fs::read_to_string(rig.path("sshd_log")).unwrap();
+    assert_eq!(log.matches("Accepted publickey").count(), 2, "{log}");
+    assert_eq!(log.matches("Disconnected from 127.0.0.1").count(), 1, "{log}");
+}
+
+#[test]
+fn a_changed_key_under_a_hashed_name_is_refused_with_memory_and_without() {
+    let keys = tempfile::tempdir().unwrap();
+    let other = make(&keys, "other", &["ed25519"]);
+    let rig = Rig::new();
+    let host = HostId::new("127.0.0.1", rig.port);
+    let right = PublicKey::parse_line(&rig.host_key).unwrap().key;
+    fs::write(
+        rig.path("known_hosts"),
+        format_entry(&host, &right, true).unwrap(),
+    )
+    .unwrap();
+    rig.check(&["-w", "web1", "--", "true"], 0, "", "");
+    fs::write(
+        rig.path("known_hosts"),
+        format_entry(&host, &other, true).unwrap(),
+    )
+    .unwrap();
+    for _ in 0..2 {
+        let ran = rig.run(&["-w", "web1", "--", "true"]);
+        assert!(
+            ran.stderr
+                .contains("host key changed (DIR/known_hosts:1 has SHA256:"),
+            "{}",
+            ran.stderr
+        );
+        fs::remove_dir_all(rig.path("state")).unwrap();
+    }
+}
