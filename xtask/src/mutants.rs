@@ -59,11 +59,14 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Result<ExitCode> {
 /// A copy of everything that git knows of or would take.
 struct Tree {
     root: PathBuf,
+    /// Not the workspace's: to cargo both copies of a crate are the same, and a broken one must never pass for it.
+    target: PathBuf,
 }
 
 impl Tree {
     fn copy() -> Result<Self> {
-        let root = paths::target().join("mutants");
+        let directory = paths::target().join("mutants");
+        let root = directory.join("tree");
         if root.exists() {
             std::fs::remove_dir_all(&root).with_context(|| root.display().to_string())?;
         }
@@ -76,7 +79,8 @@ impl Tree {
                 copy_with_time(&from, &to).with_context(|| to.display().to_string())?;
             }
         }
-        Ok(Self { root })
+        let target = directory.join("target");
+        Ok(Self { root, target })
     }
 
     /// The tests that are to notice must pass while nothing is broken.
@@ -160,8 +164,7 @@ impl Tree {
         command
             .args(["test", "--locked"])
             .args(suite.arguments())
-            .env("CARGO_TARGET_DIR", paths::target())
-            // Tests print one line each.
+            .env("CARGO_TARGET_DIR", &self.target)
             .env("RUST_BACKTRACE", "0")
             .current_dir(&self.root);
         command
