@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use mux_cli::hub::{Event, RequestId, StreamKind};
 use mux_cli::output::{Destination, Facts, Options, Output, Payload};
-use mux_cli::plan::{ColorChoice, Format, OutputPlan};
+use mux_cli::plan::{ColorChoice, Format, OutputPlan, SavePlan};
 use mux_cli::state::{Server, State};
 use mux_cli::targets::{self, HostsFile, Target, TargetSpec};
 use mux_ssh::transport::ServerMemory;
@@ -111,6 +111,8 @@ pub(crate) fn output(data: &[u8]) {
         prefix: form & 4 == 0,
         quiet: form & 8 != 0,
         color: ColorChoice::Never,
+        spill_max: 1 << 20,
+        save: SavePlan::default(),
     };
     let facts = Facts {
         stdout_is_terminal: true,

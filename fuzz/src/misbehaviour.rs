@@ -292,6 +292,7 @@ impl Pair {
                 | Event::Stage(_)
                 | Event::KeyRefused { .. }
                 | Event::Banner(_)
+                | Event::Greeting(_)
                 | Event::Authenticated { .. }
                 | Event::Learned(_)
                 | Event::Disconnected { .. } => {}
