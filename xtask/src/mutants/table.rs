@@ -77,8 +77,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         name: "a-changed-host-key-is-accepted",
         edits: &[Edit {
             file: "mux-cli/src/hub/host_key.rs",
-            from: "(Verdict::Changed(others), _) => Decision::Refuse(changed(host, others, &sent, kept)),",
-            to: "(Verdict::Changed(others), _) if changed(host, others, &sent, kept).is_empty() => Decision::Learn,\n        (Verdict::Changed(_), _) => Decision::Accept,",
+            from: "(Verdict::Changed(others), _) => Decision::Refuse(",
+            to: "(Verdict::Changed(_), _) => Decision::Accept,\n        (Verdict::Changed(others), _) => Decision::Refuse(",
         }],
         suite: Suite::Cli,
         caught_by: &[
