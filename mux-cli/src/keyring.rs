@@ -53,6 +53,8 @@ pub struct Keyring {
 #[derive(Debug)]
 struct Entry {
     public: PublicKey,
+    /// Asked for at every login.
+    fingerprint: String,
     label: Arc<str>,
     source: Source,
 }
@@ -106,6 +108,7 @@ impl Keyring {
     fn add(&mut self, public: PublicKey, label: &str, source: Source) -> KeyId {
         let id = KeyId(u32::try_from(self.keys.len()).expect("fewer than 4 G keys"));
         self.keys.push(Entry {
+            fingerprint: public.fingerprint_sha256(),
             public,
             label: label.into(),
             source,
@@ -117,6 +120,12 @@ impl Keyring {
     #[must_use]
     pub fn public(&self, key: KeyId) -> Option<&PublicKey> {
         self.entry(key).map(|entry| &entry.public)
+    }
+
+    /// The fingerprint of the public half, as OpenSSH prints it.
+    #[must_use]
+    pub fn fingerprint(&self, key: KeyId) -> Option<&str> {
+        self.entry(key).map(|entry| entry.fingerprint.as_str())
     }
 
     /// What people know the key as.
@@ -265,4 +274,77 @@ fn public_beside(path: &str) -> Option<PublicKey> {
 fn public_line(content: &[u8]) -> Option<PublicKey> {
     let text = std::str::from_utf8(content).ok()?;
     PublicKey::parse_line(text).ok().map(|line| line.key)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// Ed25519 in PKCS #8 under the passphrase `secret`, as `openssl pkcs8 -topk8` writes it.
+    const ENCRYPTED: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----\n\
+MIGbMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAihBpAxRtLtnwICCAAw\n\
+DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEECH3NbMicIyIi+hI6j7BlVcEQLmm\n\
+H6RHlcs+b/3hN4oniPd3NmozrbulXluoVrLAgIxYsOckFcDgVMpIuF8tdcsb1U/G\n\
+nUmHhlFAgW47oFwyeeY=\n\
+-----END ENCRYPTED PRIVATE KEY-----";
+    const ITS_PUBLIC: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIM/obwTPJI4uf0e5HVQt9Q/Ix0JjXVhMlKJMSjRbDhIy";
+    const ANOTHERS_PUBLIC: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMBDTf5F9Yd0Eeh+LF/lCb/K9LEjAFTT9SPY+Kh+msxu";
+
+    /// What becomes of an encrypted key beside which this public half lies.
+    fn load_beside(public: Option<&str>) -> (String, Keyring, Result<KeyId, Unusable>) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("id");
+        fs::write(&path, ENCRYPTED).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        if let Some(public) = public {
+            fs::write(path.with_extension("pub"), public).unwrap();
+        }
+        let path = path.to_str().unwrap().to_owned();
+        let mut keyring = Keyring::default();
+        let result = keyring.file(&path);
+        (path, keyring, result)
+    }
+
+    fn unlock(keyring: &mut Keyring, key: KeyId) -> Result<PrivateKey, KeyFileError> {
+        assert!(keyring.is_locked(key));
+        match keyring.sign(key, SignatureAlgorithm::Ed25519, b"data") {
+            Signing::Locked(file) => file.unlock(Some(b"secret")),
+            other @ (Signing::Done(_) | Signing::Agent(_)) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_key_that_hides_its_public_half_is_offered_by_the_pub_file_beside_it() {
+        let (_, mut keyring, result) = load_beside(Some(ITS_PUBLIC));
+        let key = result.unwrap();
+        let private = unlock(&mut keyring, key).unwrap();
+        assert_eq!(keyring.public(key), Some(private.public()));
+    }
+
+    #[test]
+    fn a_key_that_hides_its_public_half_and_has_no_pub_file_is_told_how_to_get_one() {
+        let (path, _, result) = load_beside(None);
+        let Err(Unusable::Because(reason)) = result else {
+            panic!("{result:?}")
+        };
+        assert_eq!(
+            reason,
+            format!("encrypted, its public half too; ssh-keygen -y -f {path} > {path}.pub writes it beside")
+        );
+    }
+
+    #[test]
+    fn the_pub_file_of_another_key_is_noticed_when_the_key_is_opened() {
+        let (_, mut keyring, result) = load_beside(Some(ANOTHERS_PUBLIC));
+        assert_eq!(
+            unlock(&mut keyring, result.unwrap()).unwrap_err(),
+            KeyFileError::PublicMismatch
+        );
+    }
 }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
 use mux_core::{Driver, Event, Key};
-use mux_ssh::algorithms::Algorithms;
 use mux_ssh::client::{self, Client, ClientConfig, Identity};
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::known_hosts::{HostId, KnownHosts, Memo, Verdict};
@@ -25,7 +24,6 @@ pub(crate) struct Links {
     driver: Driver<Client>,
     pub(crate) servers: Vec<Server>,
     user: String,
-    algorithms: Algorithms,
     key: PrivateKey,
     known: KnownHosts,
     memo: Memo,
@@ -41,15 +39,10 @@ impl Links {
         };
         let hosts = String::from_utf8(file("hosts")?).map_err(io::Error::other)?;
         let known = file("known-hosts")?;
-        let mut algorithms = Algorithms::default();
-        if let Some(list) = options.get_one::<String>("ciphers") {
-            algorithms.set_ciphers(list).map_err(io::Error::other)?;
-        }
         Ok(Self {
             driver: Driver::new()?,
             servers: hosts.lines().map(server).collect::<io::Result<_>>()?,
             user: options.get_one::<String>("user").cloned().unwrap_or_default(),
-            algorithms,
             key: PrivateKey::parse(&file("key")?, None).map_err(io::Error::other)?,
             known: KnownHosts::parse([("known_hosts", known.as_slice())]),
             memo: Memo::default(),
@@ -68,7 +61,6 @@ impl Links {
         };
         let mut client = Client::new(ClientConfig {
             user: self.user.clone(),
-            algorithms: self.algorithms.clone(),
             known_host_key_types: self.known.key_types(&mut self.memo, &to.id).types,
             identities: vec![identity],
             spare: true,

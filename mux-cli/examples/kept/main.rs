@@ -1,10 +1,8 @@
 //! Runs commands one after the other on connections that are kept, on many hosts at once: what a warm fleet costs.
 //!
 //! It is a client without a hub: no retries, no deadlines but one for all, one user, one key. It prints what the
-//! commands print, each line behind the name of its host, and one line of JSON on standard error. With `--send` it
-//! feeds one command on the first host instead.
+//! commands print, each line behind the name of its host, and one line of JSON on standard error.
 
-mod feed;
 mod links;
 mod sequence;
 
@@ -28,10 +26,6 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &ArgMatches) -> io::Result<()> {
-    if let Some(size) = options.get_one::<usize>("send") {
-        let output = feed::run(options, *size)?;
-        return io::stdout().write_all(&output);
-    }
     let report = sequence::run(options)?;
     writeln!(io::stderr(), "{}", serde_json::json!(report))
 }
@@ -55,6 +49,4 @@ fn command() -> Command {
         .arg(number("fanout", "connections that are being opened at once").default_value("64"))
         .arg(number("commands", "how often each host runs the command").default_value("10"))
         .arg(value("command", "TEXT", "what to run").default_value("hostname"))
-        .arg(value("ciphers", "LIST", "ciphers to offer, as in ssh_config"))
-        .arg(number("send", "zeros to send to the command, which runs once"))
 }

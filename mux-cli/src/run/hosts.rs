@@ -25,6 +25,7 @@ pub(crate) const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// The files of one kind of target.
 #[derive(Debug)]
 struct Set {
+    files: Vec<String>,
     known: KnownHosts,
     memo: Memo,
 }
@@ -32,7 +33,10 @@ struct Set {
 /// All known_hosts files that a run has to do with.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
-    sets: HashMap<Vec<String>, Set>,
+    sets: Vec<Set>,
+    by_files: HashMap<Vec<String>, usize>,
+    /// The set that was asked last: mostly the next is the same, and it is asked three times for each target.
+    last: usize,
     default_file: String,
     pub(crate) lessons: Lessons,
     warnings: Vec<String>,
@@ -83,7 +87,7 @@ impl Hosts {
 
     /// Everything that was found out about hashed names goes into `state`.
     pub(crate) fn keep(&self, state: &mut State) {
-        for (name, salts) in self.sets.values().flat_map(|set| set.memo.iter()) {
+        for (name, salts) in self.sets.iter().flat_map(|set| set.memo.iter()) {
             state.learn_salts(name, salts);
         }
     }
@@ -119,7 +123,7 @@ impl Hosts {
                     line: 0,
                 };
                 let sets = self.sets.iter_mut();
-                for (_, set) in sets.filter(|(files, _)| files.iter().any(|other| other == file)) {
+                for set in sets.filter(|set| set.files.iter().any(|other| other == file)) {
                     set.known.add(&lesson.host, &lesson.key, place.clone());
                 }
                 Judgement::Accept
@@ -145,25 +149,38 @@ impl Hosts {
     }
 
     fn set(&mut self, profile: &Profile) -> &mut Set {
-        let files: Vec<String> = profile
-            .user_known_hosts
-            .iter()
-            .chain(&profile.global_known_hosts)
-            .cloned()
-            .collect();
+        let files = || profile.user_known_hosts.iter().chain(&profile.global_known_hosts);
+        let same = self
+            .sets
+            .get(self.last)
+            .is_some_and(|set| set.files.iter().eq(files()));
+        if !same {
+            let files: Vec<String> = files().cloned().collect();
+            self.last = match self.by_files.get(&files) {
+                Some(&at) => at,
+                None => self.read(files),
+            };
+        }
+        self.sets.get_mut(self.last).expect("it was found or read")
+    }
+
+    /// Reads a set of files; its place.
+    fn read(&mut self, files: Vec<String>) -> usize {
         let (warnings, lessons) = (&mut self.warnings, &mut self.lessons);
-        self.sets.entry(files).or_insert_with_key(|files| {
-            let contents = files
-                .iter()
-                .filter_map(|file| Some((file.as_str(), content(file, lessons, warnings)?)));
-            let contents: Vec<(&str, Vec<u8>)> = contents.collect();
-            let known = KnownHosts::parse(contents.iter().map(|(file, content)| (*file, content.as_slice())));
-            warnings.extend(known.warnings().iter().map(ToString::to_string));
-            Set {
-                known,
-                memo: Memo::default(),
-            }
-        })
+        let contents = files
+            .iter()
+            .filter_map(|file| Some((file.as_str(), content(file, lessons, warnings)?)));
+        let contents: Vec<(&str, Vec<u8>)> = contents.collect();
+        let known = KnownHosts::parse(contents.iter().map(|(file, content)| (*file, content.as_slice())));
+        warnings.extend(known.warnings().iter().map(ToString::to_string));
+        let at = self.sets.len();
+        self.by_files.insert(files.clone(), at);
+        self.sets.push(Set {
+            files,
+            known,
+            memo: Memo::default(),
+        });
+        at
     }
 }
 

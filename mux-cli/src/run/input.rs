@@ -14,6 +14,7 @@ use mux_core::stdio::was_closed;
 use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
 use rustix::termios::isatty;
 
+use super::in_file::InFile;
 use super::source::{Arrival, Source, Start};
 use crate::hub::{RequestId, Ticket};
 use crate::plan::StdinSource;
@@ -40,14 +41,6 @@ pub(crate) enum Piece {
     InFile(InFile),
     /// It will come.
     Later,
-}
-
-/// A part of a file.
-#[derive(Debug)]
-pub(crate) struct InFile {
-    pub(crate) file: Arc<File>,
-    pub(crate) offset: u64,
-    pub(crate) len: usize,
 }
 
 /// An input that can be opened, and was.
@@ -322,11 +315,14 @@ impl Regular {
         let left = self.len.saturating_sub(wish.position);
         match usize::try_from(left).unwrap_or(usize::MAX).min(wish.room) {
             0 => Piece::Here(Bytes::new()),
-            len => Piece::InFile(InFile {
-                file: Arc::clone(&self.file),
-                offset: self.start + wish.position,
-                len,
-            }),
+            len => {
+                let part = InFile {
+                    file: Arc::clone(&self.file),
+                    offset: self.start + wish.position,
+                    len,
+                };
+                part.read_at_once().map_or(Piece::InFile(part), Piece::Here)
+            }
         }
     }
 }

@@ -150,7 +150,7 @@ fn called(file: &Sourced<String>) -> Option<String> {
 
 fn offer(key: KeyId, worked: Option<&str>, keyring: &Keyring) -> Option<Offer> {
     let public = keyring.public(key)?;
-    let proven = worked.is_some_and(|worked| public.fingerprint_sha256() == worked);
+    let proven = worked.is_some() && worked == keyring.fingerprint(key);
     let identity = Identity {
         key: public.clone(),
         proven,

@@ -3,13 +3,12 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
 
-use super::input::InFile;
+use super::in_file::InFile;
 use super::lessons::{Batch, Written};
 use super::source::Arrival;
 use super::terminal::Terminal;
@@ -80,7 +79,7 @@ impl Work for Task {
             }
             Self::Read { ticket, part } => Done::Read {
                 ticket,
-                result: read(&part),
+                result: part.read(),
             },
             Self::Unlock {
                 key,
@@ -91,21 +90,6 @@ impl Work for Task {
                 key,
                 result: unlock(&label, &file, terminal),
             },
-        }
-    }
-}
-
-/// Some of a part: at least a byte, unless the file has become shorter.
-fn read(part: &InFile) -> io::Result<Bytes> {
-    let mut buffer = vec![0; part.len];
-    loop {
-        match part.file.read_at(&mut buffer, part.offset) {
-            Ok(count) => {
-                buffer.truncate(count);
-                return Ok(Bytes::from(buffer));
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What a link keeps: the part of its promise that its owner cannot see.
 
+use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::time::Instant;
 
-use bytes::Bytes;
-use mux_proto::{COPY_BELOW, Protocol, Raw, SendQueue};
+use bytes::{Buf, Bytes, BytesMut};
+use mux_proto::{COPY_BELOW, Close, Protocol, Raw, SendQueue};
 
 use super::{Link, Pass};
 use crate::Readiness;
@@ -106,4 +107,97 @@ fn a_short_read_is_not_followed_by_another() {
     });
     pair.link.receive(pair.now, &mut pair.scratch);
     assert!(pair.link.eof);
+}
+
+/// Takes whole packets of this size, and counts what is in them.
+#[derive(Default)]
+struct Packets {
+    taken: usize,
+    wrong: usize,
+}
+
+/// As much as SSH's largest common packets.
+const PACKET: usize = 32_804;
+
+impl Protocol for Packets {
+    type Event = Infallible;
+    type Error = Infallible;
+
+    fn wants_input(&self) -> bool {
+        true
+    }
+
+    fn handle_input(&mut self, _: Instant, input: &mut BytesMut) -> Result<(), Infallible> {
+        while input.len() >= PACKET {
+            let expected = (self.taken..).map(byte_at);
+            let packet = input.iter().take(PACKET);
+            self.wrong += packet
+                .zip(expected)
+                .filter(|(byte, expected)| *byte != expected)
+                .count();
+            self.taken += PACKET;
+            input.advance(PACKET);
+        }
+        Ok(())
+    }
+
+    fn handle_eof(&mut self, _: Instant) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn handle_timeout(&mut self, _: Instant) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn poll_transmit(&mut self, _: Instant, _: &mut SendQueue) {}
+
+    fn poll_close(&self) -> Option<Close> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn poll_event(&mut self) -> Option<Infallible> {
+        None
+    }
+}
+
+fn byte_at(place: usize) -> u8 {
+    u8::try_from(place % 251).expect("below 251")
+}
+
+#[test]
+fn a_packet_that_lies_across_reads_is_put_together_and_the_shared_buffer_is_not_held() {
+    let (ours, mut peer) = std::os::unix::net::UnixStream::pair().expect("descriptors are left");
+    ours.set_nonblocking(true)
+        .expect("a socket can be made non-blocking");
+    let io = Io::Unix(mio::net::UnixStream::from_std(ours));
+    let mut link = Link::new(Packets::default(), io, false);
+    let (mut scratch, now) = (Scratch::default(), Instant::now());
+    let mut sent = 0;
+    // Pieces of all sizes, so that ends of packets fall everywhere.
+    for len in (1..140_000).step_by(7_919) {
+        let piece: Vec<u8> = (sent..sent + len).map(byte_at).collect();
+        let mut left = piece.as_slice();
+        while !left.is_empty() {
+            let some = left
+                .split_off(..left.len().min(140_000))
+                .expect("not more than there is");
+            peer.write_all(some).expect("the socket has room");
+            link.notice(Readiness {
+                readable: true,
+                ..Readiness::default()
+            });
+            while link.receive(now, &mut scratch) == Pass::Again {}
+            assert!(!link.rest_is_shared, "nobody knows when the rest comes");
+        }
+        sent += len;
+        assert_eq!(link.protocol.taken + link.rest.len(), sent);
+    }
+    assert_eq!(
+        (link.protocol.wrong, sent - link.protocol.taken < PACKET),
+        (0, true)
+    );
 }

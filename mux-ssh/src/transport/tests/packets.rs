@@ -79,6 +79,45 @@ fn forged(sealer: &mut Sealer, length: u32, padding: u8, body: usize) -> BytesMu
     packet
 }
 
+/// Two packets, SERVICE_REQUEST and an empty IGNORE, under the keys of [`direction`], as another implementation of
+/// RFC 4253 §7.2 and of each cipher and MAC writes them.
+#[rustfmt::skip]
+const SEALED: [(Cipher, Option<Mac>, &str); 15] = [
+    (Cipher::ChaCha20Poly1305, None, "815dbe39cbe28aa9a4124a6d58c17dca3ba499d5db631924b28ebb692316be8df25231e1a758812cdd2afaaa9ce926aae3322ab12635cc97d9945ee88d06e9617bcfa49081ebba577cfc55329874be4a"),
+    (Cipher::Aes128Gcm, None, "00000020709d385f13fa465ed2b9f561a34c3fa06a0b0472715879cb89b946b6dc635ee85d17c92cf401909e07f6b52793306fee00000010b10d2efc469fda108a42f55cdc6a977f99e755967db7639396f63432580b104d"),
+    (Cipher::Aes256Gcm, None, "000000202ef1d7af99e5508b2e20d1237f9523f1045076d35028ae70fa38f946285844570bb507038ff04dc0b8c2720d4e930e6500000010c88793bb738e6401dff0038ec8fbc076d8417d9dc117003639957785c36649dd"),
+    (Cipher::Aes128Ctr, Some(Mac::HmacSha2_256Etm), "000000208e2cd5eccffeb2ee3cf2a3e9ef4282463b17b6729007b37ff905307321723122ea56bc97b5770bb64c56793c99a2f742710227202a648320d47ec112f0c2c5fe00000010953f11329aa6bf058b95db3fd4ba1ac0526dc1b09ec05c3129571205fdd04915dd2cf3f8d81c02c52cb78e7c440bb08b"),
+    (Cipher::Aes128Ctr, Some(Mac::HmacSha2_512Etm), "000000208e2cd5eccffeb2ee3cf2a3e9ef4282463b17b6729007b37ff90530732172312299e7772686c1058de1119cf8275f2319da599894d844d0783056f4a8011108615a339c7f93cc6478c5a43795f7f088b37bd0ecf6ad5c7d413ff18997852f189400000010953f11329aa6bf058b95db3fd4ba1ac078b2b62e6c3d021624f3f90244d1f2229dd31050103ecb66859ab2cdac297bce604e46a247dd61ed9b30fbac752bd4eee6641a3614d8191b985484940a802a7c"),
+    (Cipher::Aes128Ctr, Some(Mac::HmacSha2_256), "8029d5f0c5f7c19d54d3a5e9e21d96402a0dd707e46fb37ff90530732172312247486c0267b02d34ec60c2c18d8b660b445b251dedafd95d20bb04cab79bdfc69f3d113e9ca4bf058b95db3fd4ba1ac0d5e49f68cb48ec7b1f3ef11cd4d5e331b7cbebbb12a53d493661486989bd7ab7"),
+    (Cipher::Aes128Ctr, Some(Mac::HmacSha2_512), "8029d5f0c5f7c19d54d3a5e9e21d96402a0dd707e46fb37ff9053073217231225629ca3e8188876ffa7052ba94738d8fa06151db9eb2521fe5bc69ce8e6c99ab726ea1b431f45ad4c2485edf59e0cbe85b43342c08eae4016a3b84a35f3620909f3d113e9ca4bf058b95db3fd4ba1ac03b453f845d6ffdcddbe06dcb260dc47ade5f331830d1d3b735f5849dfcd541725bcb354a93bca194184ba611df0817d04da0c107d47d17afaa36d1050197e9bd"),
+    (Cipher::Aes192Ctr, Some(Mac::HmacSha2_256Etm), "0000002044b8498c95b6e8e93c1e6518c9b4330313f2bea304812161af85067cb44d10ed8f4be633f3f12cd74d00695f484017708cc55c50ea4c2be1889668711f3254c000000010c6c887eee00f4744487d4c00cdb5dbf66c5d766f2339adb456e8c456939edbe33116e679301587c3f910c86990b13a50"),
+    (Cipher::Aes192Ctr, Some(Mac::HmacSha2_512Etm), "0000002044b8498c95b6e8e93c1e6518c9b4330313f2bea304812161af85067cb44d10edc55bd9b2f08d63624a8145cd8e6648aba9245ad468230538969e979dec904ee5f3f22b59a5c3008c6d3243e0a3de2edcfebf821a2a15539df22bb252343295b700000010c6c887eee00f4744487d4c00cdb5dbf6a5ddf3f2491d434cd8914ae38f3e804e08806e088c7df674eb1b9e8c4a05017dc29a258a3d7f4939b43ad9fb9f3ff0c55aa46d037b7bed21283b046a3ba0de50"),
+    (Cipher::Aes192Ctr, Some(Mac::HmacSha2_256), "4abd49909fbf9b9a543f6318c4eb270502e8dfd670e92161af85067cb44d10ed47486c0267b02d34ec60c2c18d8b660b445b251dedafd95d20bb04cab79bdfc6ccca87e2e60d4744487d4c00cdb5dbf6d5e49f68cb48ec7b1f3ef11cd4d5e331b7cbebbb12a53d493661486989bd7ab7"),
+    (Cipher::Aes192Ctr, Some(Mac::HmacSha2_512), "4abd49909fbf9b9a543f6318c4eb270502e8dfd670e92161af85067cb44d10ed5629ca3e8188876ffa7052ba94738d8fa06151db9eb2521fe5bc69ce8e6c99ab726ea1b431f45ad4c2485edf59e0cbe85b43342c08eae4016a3b84a35f362090ccca87e2e60d4744487d4c00cdb5dbf63b453f845d6ffdcddbe06dcb260dc47ade5f331830d1d3b735f5849dfcd541725bcb354a93bca194184ba611df0817d04da0c107d47d17afaa36d1050197e9bd"),
+    (Cipher::Aes256Ctr, Some(Mac::HmacSha2_256Etm), "0000002017316294d13f931b90ad566d549cb9f33db71ec2f0262d226fc008cb7869c8aad92a4515c99d9925954e97c804c1fe4c43560a35ff56d7a30ac082302fd4968700000010f3e839abeee08424ad878542ea0e4855c94398f21ebf614687a5881bee823f5f13f2ff311561de15bd7064041a1bd854"),
+    (Cipher::Aes256Ctr, Some(Mac::HmacSha2_512Etm), "0000002017316294d13f931b90ad566d549cb9f33db71ec2f0262d226fc008cb7869c8aa70b452bbde550465a622d220b8dbcf8719b2c4c624836667f325b8a7923ee5725d181d428a5de382330a522832137a0188bab70dc13b7e659f1c1640193fea4c00000010f3e839abeee08424ad878542ea0e4855b2e331992a7037d6e596e6f021a257034b2d403b4d7b8b7f1e51ea6db9caece6c4c7e193e6a4de11be6863d8c564151dfd5559bfbf40fc8946e6faa0d6a211ae"),
+    (Cipher::Aes256Ctr, Some(Mac::HmacSha2_256), "19346288db36e068f88c506d59c3adf52cad7fb7844e2d226fc008cb7869c8aa47486c0267b02d34ec60c2c18d8b660b445b251dedafd95d20bb04cab79bdfc6f9ea39a7e8e28424ad878542ea0e4855d5e49f68cb48ec7b1f3ef11cd4d5e331b7cbebbb12a53d493661486989bd7ab7"),
+    (Cipher::Aes256Ctr, Some(Mac::HmacSha2_512), "19346288db36e068f88c506d59c3adf52cad7fb7844e2d226fc008cb7869c8aa5629ca3e8188876ffa7052ba94738d8fa06151db9eb2521fe5bc69ce8e6c99ab726ea1b431f45ad4c2485edf59e0cbe85b43342c08eae4016a3b84a35f362090f9ea39a7e8e28424ad878542ea0e48553b453f845d6ffdcddbe06dcb260dc47ade5f331830d1d3b735f5849dfcd541725bcb354a93bca194184ba611df0817d04da0c107d47d17afaa36d1050197e9bd"),
+];
+
+#[test]
+fn packets_are_sealed_as_by_others() {
+    for (cipher, mac, expected) in SEALED {
+        let (_, mut outbound, mut inbound) = direction(Some(Protection { cipher, mac }));
+        let payloads = [&b"\x05\0\0\0\x0cssh-userauth"[..], b"\x02\0\0\0\0"];
+        let mut wire = BytesMut::new();
+        for payload in payloads {
+            wire.extend_from_slice(&sealed(&mut outbound, payload));
+        }
+        let hex: String = wire.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, expected, "{cipher:?} {mac:?}");
+        for payload in payloads {
+            assert_eq!(inbound.open(&mut wire).unwrap().as_deref(), Some(payload));
+        }
+    }
+    assert_eq!(SEALED.len(), Protection::all().len());
+}
+
 #[test]
 fn payloads_of_every_small_size_and_of_large_ones_come_back() {
     for state in states() {
