@@ -231,18 +231,17 @@ mod tests {
 
     #[test]
     fn every_text_to_change_stands_in_its_file_once() {
-        for mutation in MUTATIONS {
+        let edits = MUTATIONS.iter().flat_map(|mutation| {
             assert!(!mutation.caught_by.is_empty(), "{}", mutation.name);
-            for edit in mutation.edits {
+            mutation.edits.iter().map(|edit| (mutation.name, edit))
+        });
+        let stale: Vec<_> = edits
+            .filter(|(_, edit)| {
                 let text = read(&paths::root().join(edit.file)).expect("the file is there");
-                assert_eq!(
-                    text.matches(edit.from).count(),
-                    1,
-                    "{}: {}",
-                    mutation.name,
-                    edit.file
-                );
-            }
-        }
+                text.matches(edit.from).count() != 1
+            })
+            .map(|(name, edit)| format!("{name}: not once in {}: {}", edit.file, edit.from))
+            .collect();
+        assert_eq!(stale, Vec::<String>::new());
     }
 }

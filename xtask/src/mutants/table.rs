@@ -173,8 +173,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         name: "revoked-keys-are-passed-over",
         edits: &[Edit {
             file: "mux-ssh/src/known_hosts/lookup.rs",
-            from: "marked(Marker::Revoked).find(|entry| *entry.blob == *key.blob())",
-            to: "marked(Marker::Revoked).find(|entry| entry.blob.is_empty())",
+            from: "entry.marker == Marker::Revoked && *entry.blob == *key.blob();",
+            to: "entry.marker == Marker::Revoked && *entry.blob == *key.blob() && key.blob().is_empty();",
         }],
         suite: Suite::Hostile,
         caught_by: &["table::files::known_hosts_that_revoke"],
