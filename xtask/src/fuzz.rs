@@ -180,6 +180,8 @@ impl Fuzzer {
         command
             .env("MUX_FUZZ_TARGET", target)
             .arg("-merge=1")
+            // Which code is reached, not how often: the repository keeps hundreds of inputs, not thousands.
+            .arg("-use_counters=0")
             .arg(format!("-max_len={MAX_KEPT}"))
             .args([&merged, &self.below("corpus", target)?])
             .args(inputs(target));
