@@ -207,7 +207,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
             to: "self.send_window -= i64::from(data.is_empty());",
         }],
         suite: Suite::Hostile,
-        caught_by: &["table::connection::input_and_output_at_once"],
+        caught_by: &["table::connection::input_that_the_server_takes_in_and_gives_no_room_for"],
     },
     Mutation {
         name: "a-lost-command-is-said-not-to-have-run",
@@ -237,7 +237,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         edits: &[Edit {
             file: "mux-cli/src/hub/session.rs",
             from: "session.lost = Some(may_have_run);",
-            to: "session.lost = Some(may_have_run && cx.shared.timers.is_empty());",
+            to: "session.lost = Some(may_have_run && reason != ChannelFailure::ConnectionLost);",
         }],
         suite: Suite::Hub,
         caught_by: &["login::a_connection_lost_under_a_command_is_unknown_and_says_that_it_may_have_run"],

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mux_ssh::client::{ChannelFailure, ChannelViolation, Event, Stdin};
 use mux_ssh::message;
-use mux_ssh::server::{Act, Moment, Plan, Point};
+use mux_ssh::server::{self, Act, Moment, Plan, Point};
 use mux_ssh::{Error, Violation};
 
 use super::Run::Servers;
@@ -423,6 +423,21 @@ input_for_a_server_that_does_not_read_is_bounded, Stall, "no reading any more be
                 assert!(pair.client.write_stdin(pair.channel, Bytes::from_static(b"x")).is_err());
             }),
     ]);
+input_that_the_server_takes_in_and_gives_no_room_for, Stall, "input is read up to the window of 128 KiB, and nothing of it is given back: not a byte more is sent" =>
+    Servers(|| {
+        let mut case = with_input(Case::good().reply(Reply::Nothing))
+            .script([Turn::InputUntilFull])
+            .end(End::Waits)
+            .also(|pair| {
+                let arrived: usize = pair.seen.server_events.iter().map(|event| match event {
+                    server::Event::Stdin { data, .. } => data.len(),
+                    _ => 0,
+                }).sum();
+                assert_eq!(arrived, 128 * 1024);
+            });
+        case.hoards = true;
+        vec![case]
+    });
 input_and_output_at_once, Harmless, "3 MiB of input, all of which comes back" =>
     Servers(|| vec![
         with_input(Case::good().reply(Reply::Cat))

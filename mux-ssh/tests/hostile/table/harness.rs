@@ -104,6 +104,8 @@ pub(crate) struct Case {
     pub(crate) replayed: Option<Bytes>,
     /// Whether the client's owner takes output.
     pub(crate) consume: bool,
+    /// Whether the server gives room back for the input that it was sent.
+    pub(crate) hoards: bool,
     /// Bytes that arrive at a time, on either side.
     pub(crate) chunk: usize,
     /// The connection ends for the client after this many bytes.
@@ -177,6 +179,7 @@ impl Case {
             prompt: true,
             replayed: None,
             consume: true,
+            hoards: false,
             chunk: usize::MAX,
             cut: None,
             script: Vec::new(),
@@ -615,7 +618,9 @@ impl Pair {
                     if self.case.reply == Reply::Cat {
                         self.server.stdout(*session, data.clone());
                     }
-                    self.server.consume(*session, data.len());
+                    if !self.case.hoards {
+                        self.server.consume(*session, data.len());
+                    }
                 }
                 server::Event::StdinEof { session } if self.case.reply == Reply::Cat => {
                     self.server.reply(*session, Bytes::new(), 0);
