@@ -18,6 +18,8 @@ pub const UNREACHABLE: u8 = 4;
 pub const INTERNAL: u8 = 125;
 /// SIGINT: 128 + 2, as shells have it.
 pub const SIGINT: u8 = 130;
+/// SIGQUIT: 128 + 3.
+pub const SIGQUIT: u8 = 131;
 /// SIGPIPE: 128 + 13. Whoever read our output left, and tools that ignore this status ignore it from all writers.
 pub const SIGPIPE: u8 = 141;
 /// SIGTERM and SIGHUP: 128 + 15.
@@ -31,6 +33,8 @@ const NO_STATUS: u8 = 255;
 pub enum Cut {
     /// SIGINT.
     Interrupt,
+    /// SIGQUIT.
+    Quit,
     /// SIGTERM or SIGHUP.
     Terminate,
     /// Nobody reads standard output any more.
@@ -44,6 +48,7 @@ pub enum Cut {
 pub fn status(tally: &Tally, rule: ExitRule, cut: Option<Cut>) -> u8 {
     match cut {
         Some(Cut::Interrupt) => SIGINT,
+        Some(Cut::Quit) => SIGQUIT,
         Some(Cut::Terminate) => SIGTERM,
         Some(Cut::BrokenPipe) => SIGPIPE,
         Some(Cut::Internal) => INTERNAL,
@@ -132,6 +137,7 @@ mod tests {
         assert_eq!(status(&tally, ExitRule::Largest, None), largest, "{outcomes:?}");
         assert_eq!(status(&tally, ExitRule::Fleet, Some(Cut::Interrupt)), 130);
         assert_eq!(status(&tally, ExitRule::Largest, Some(Cut::Terminate)), 143);
+        assert_eq!(status(&tally, ExitRule::Largest, Some(Cut::Quit)), 131);
         assert_eq!(status(&tally, ExitRule::Largest, Some(Cut::Internal)), 125);
         assert_eq!(status(&tally, ExitRule::Fleet, Some(Cut::BrokenPipe)), 141);
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use mux_core::Sender;
 
 /// As many as the default fanout: if every lookup hangs, each host has its own.
-const MAX_THREADS: usize = 64;
+pub(crate) const MAX_THREADS: usize = 64;
 
 /// Work that waited this long is not waiting for a quick predecessor: there must be more threads. Their number
 /// doubles each time, so that 64 slow lookups are all under way after 30 ms, and 64 quick ones need one thread.
@@ -34,6 +34,7 @@ pub struct Pool<W: Work> {
     queue: Arc<Queue<W>>,
     results: Sender<W::Done>,
     threads: usize,
+    max_threads: usize,
     grow_at: Option<Instant>,
 }
 
@@ -50,9 +51,9 @@ struct Waiting<W> {
 }
 
 impl<W: Work> Pool<W> {
-    /// A pool without threads.
+    /// A pool without threads, which never has more than `max_threads`: what they do takes descriptors.
     #[must_use]
-    pub fn new(results: Sender<W::Done>) -> Self {
+    pub fn new(results: Sender<W::Done>, max_threads: usize) -> Self {
         let state = Mutex::new(Waiting {
             work: VecDeque::new(),
             idle: 0,
@@ -64,6 +65,7 @@ impl<W: Work> Pool<W> {
             }),
             results,
             threads: 0,
+            max_threads: max_threads.clamp(1, MAX_THREADS),
             grow_at: None,
         }
     }
@@ -71,7 +73,7 @@ impl<W: Work> Pool<W> {
     /// Queues `work`.
     ///
     /// # Errors
-    /// The first thread can't be started.
+    /// The first thread can't be started; then the work is not done.
     pub fn submit(&mut self, now: Instant, work: W) -> io::Result<()> {
         let idle = {
             let mut waiting = self.queue.lock();
@@ -81,9 +83,10 @@ impl<W: Work> Pool<W> {
         if idle > 0 {
             self.queue.arrived.notify_one();
         } else if self.threads == 0 {
-            self.spawn()?;
+            self.spawn()
+                .inspect_err(|_| drop(self.queue.lock().work.pop_back()))?;
         }
-        if self.threads < MAX_THREADS {
+        if self.threads < self.max_threads {
             self.grow_at.get_or_insert(now + PATIENCE);
         }
         Ok(())
@@ -101,7 +104,7 @@ impl<W: Work> Pool<W> {
             return;
         }
         let waiting = self.queue.lock().work.len();
-        let more = waiting.min(self.threads).min(MAX_THREADS - self.threads);
+        let more = waiting.min(self.threads).min(self.max_threads - self.threads);
         for _ in 0..more {
             if let Err(error) = self.spawn() {
                 log::warn!("no further thread for blocking work: {error}");
@@ -189,7 +192,7 @@ mod tests {
     fn a_stuck_piece_of_work_does_not_queue_the_others() {
         let mut driver = Driver::<Raw>::new().unwrap();
         let (sender, mut mailbox) = driver.mailbox();
-        let mut pool = Pool::new(sender);
+        let mut pool = Pool::new(sender, MAX_THREADS);
         let now = Instant::now();
         let (stuck, never) = mpsc::channel();
         pool.submit(now, Held(0, never)).unwrap();

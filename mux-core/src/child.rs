@@ -11,7 +11,7 @@ use mio::unix::SourceFd;
 use mux_proto::Protocol;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
-use crate::driver::{Driver, What};
+use crate::driver::{Driver, What, is_shortage};
 use crate::{Event, Key, Reactor, Stream};
 
 /// A child process and the links to its standard streams.
@@ -97,10 +97,16 @@ impl<P: Protocol> Driver<P> {
         self.add(Stream::Unix(mio::net::UnixStream::from_std(socket)), protocol)
     }
 
-    fn watch(&mut self, child: std::process::Child) -> io::Result<Key> {
-        // The id cannot have been reused: nobody but us collects this child.
-        let pidfd =
-            Pid::from_raw(child.id().cast_signed()).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    fn watch(&mut self, mut child: std::process::Child) -> io::Result<Key> {
+        let pidfd = match pidfd(&child) {
+            Ok(pidfd) => pidfd,
+            Err(error) => {
+                // A child whose end nobody would notice is none; it has hardly begun.
+                child.kill()?;
+                child.wait()?;
+                return Err(error);
+            }
+        };
         let key = match &pidfd {
             Some(pidfd) => self
                 .reactor
@@ -153,5 +159,18 @@ impl<P: Protocol> Driver<P> {
         };
         self.forget(key);
         self.events.push_back(Event::Exited(key, status));
+    }
+}
+
+/// A descriptor for the end of a child; `None` where the system has no such thing, or does not let us have it.
+fn pidfd(child: &std::process::Child) -> io::Result<Option<OwnedFd>> {
+    // The id cannot have been reused: nobody but us collects this child.
+    let Some(pid) = Pid::from_raw(child.id().cast_signed()) else {
+        return Ok(None);
+    };
+    match pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from) {
+        Ok(pidfd) => Ok(Some(pidfd)),
+        Err(error) if is_shortage(&error) => Err(error),
+        Err(_) => Ok(None),
     }
 }

@@ -8,7 +8,7 @@
 //! - [`Driver`]: a reactor and the links that it drives, child processes, listeners, signals.
 //!
 //! This crate decides when to read, when to write and in which order things are told; it never decides what the
-//! bytes mean. Only [`Driver::turn`] reads a clock.
+//! bytes mean. Only [`Driver::turn`] and the [`Reactor::turn`] in it read a clock.
 //!
 //! # Example
 //!
@@ -79,7 +79,7 @@ mod stream;
 mod timers;
 
 pub use child::{Child, Recipient};
-pub use driver::Driver;
+pub use driver::{Driver, is_shortage};
 pub use error::LinkError;
 pub use event::{Event, Readiness, Ready};
 pub use key::Key;
@@ -92,3 +92,8 @@ const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<Driver<mux_proto::Raw>>();
 };
+
+// The example that people see first is one that compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

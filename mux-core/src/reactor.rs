@@ -165,25 +165,34 @@ impl Reactor {
         self.ready.is_empty() && self.due.is_empty() && self.again.is_empty()
     }
 
-    /// Waits until something is ready or due, for at most `max_wait`, and returns the time after that.
-    /// The only place that reads the clock.
+    /// Waits until something is ready or due, for at most `max_wait`, and returns the time after that. What was
+    /// ready when a timer came due is reported before it. The only place of this layer that reads the clock.
     ///
     /// # Errors
     /// What the system says; being interrupted is no error.
     pub fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Instant> {
-        let wait = if self.is_idle() {
-            self.wait(max_wait)
+        let wait = if self.is_idle() && max_wait != Some(Duration::ZERO) {
+            self.timers.settle(&mut self.slots);
+            let due = self.timers.next();
+            let until_due = due.map(|due| due.saturating_duration_since(Instant::now()));
+            [max_wait, until_due].into_iter().flatten().min()
         } else {
             Some(Duration::ZERO)
         };
-        self.collect(wait)?;
+        let waited_in_vain = self.collect(wait)? == 0 && wait != Some(Duration::ZERO);
+        let now = Instant::now();
+        self.timers.settle(&mut self.slots);
+        // The process may have been stopped since the system was asked: a wait that is interrupted tells nothing of
+        // what arrived meanwhile. Nobody's time is over before there was a look that began after it.
+        if waited_in_vain || self.timers.next().is_some_and(|at| at <= now) {
+            self.collect(Some(Duration::ZERO))?;
+        }
         for key in self.again.drain(..) {
             if let Some(slot) = slot_of(&mut self.slots, key) {
                 slot.again = false;
                 self.ready.push_back(Ready::Again(key));
             }
         }
-        let now = Instant::now();
         while let Some(key) = self.timers.pop_due(&mut self.slots, now) {
             self.due.push_back(key);
         }
@@ -206,26 +215,16 @@ impl Reactor {
         None
     }
 
-    fn wait(&mut self, max_wait: Option<Duration>) -> Option<Duration> {
-        if max_wait == Some(Duration::ZERO) {
-            return max_wait;
-        }
-        self.timers.settle(&mut self.slots);
-        let Some(deadline) = self.timers.next() else {
-            return max_wait;
-        };
-        let until = deadline.saturating_duration_since(Instant::now());
-        Some(max_wait.map_or(until, |max| max.min(until)))
-    }
-
     /// Takes every event that the system has. More than one call's worth means that more sources are ready; their
-    /// data must be seen before the timers of this turn. A second round for all of them is the next turn's.
-    fn collect(&mut self, mut wait: Option<Duration>) -> io::Result<()> {
+    /// data must be seen before the timers of this turn. A second round for all of them is the next turn's. Returns
+    /// how many events there were; none if the wait was interrupted.
+    fn collect(&mut self, mut wait: Option<Duration>) -> io::Result<usize> {
+        let mut total = 0;
         let mut calls_left = 1 + self.slots.len() / EVENTS_PER_CALL;
         loop {
             match self.poll.poll(&mut self.events, wait) {
                 Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(total),
                 Err(error) => return Err(error),
             }
             let mut count = 0;
@@ -239,9 +238,10 @@ impl Reactor {
                         .push_back(Ready::Io(Key::from_token(event.token()), readiness(event)));
                 }
             }
+            total += count;
             calls_left -= 1;
             if count < EVENTS_PER_CALL || calls_left == 0 {
-                return Ok(());
+                return Ok(total);
             }
             wait = Some(Duration::ZERO);
         }

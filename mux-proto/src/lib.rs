@@ -94,3 +94,8 @@ mod send_queue;
 pub use protocol::{Close, Protocol};
 pub use raw::{Raw, RawEvent};
 pub use send_queue::{COPY_BELOW, LOW_WATER, SendQueue};
+
+// The example that people see first is one that compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -45,6 +45,9 @@ pub enum Error {
         /// The identity that was refused; `None` if the server went away without an answer.
         identity: Option<usize>,
     },
+    /// The server lets in who an earlier connection tried to log in as, with the command behind it: it may have run
+    /// then, and is not sent again.
+    MayHaveRun,
     /// The peer answered no probe, and nothing else came from it either.
     Silent,
     /// The cryptographic library failed, which means that it had no memory or no randomness.
@@ -205,6 +208,7 @@ impl fmt::Display for Error {
             Self::EarlyAuthRefused { .. } => {
                 f.write_str("the server ended the connection after a refused key")
             }
+            Self::MayHaveRun => f.write_str("the key is accepted that had no answer before"),
             Self::Silent => f.write_str("the server no longer answers"),
             Self::Crypto => f.write_str("the cryptographic library failed"),
         }

@@ -15,6 +15,7 @@ mod cleanup;
 mod command;
 mod demo;
 mod fuzz;
+mod interop;
 mod measure;
 mod mutants;
 mod paths;
@@ -60,6 +61,11 @@ const VERBS: &[(&str, &str, Verb)] = &[
         "mutants",
         "[NAME]... [--list]                 break what must hold, and see tests fail",
         mutants::run,
+    ),
+    (
+        "interop",
+        "[--debian SUITE] [FILTER]...       our client against foreign servers, or another Debian's sshd",
+        interop::run,
     ),
     (
         "bench",

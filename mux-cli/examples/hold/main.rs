@@ -364,6 +364,7 @@ impl Hold {
             }
             client::Event::Stage(_)
             | client::Event::KeyRefused { .. }
+            | client::Event::LoginUnanswered { .. }
             | client::Event::Banner(_)
             | client::Event::Greeting(_)
             | client::Event::Authenticated { .. }

@@ -156,6 +156,7 @@ impl Sequence {
             | Event::Greeting(_)
             | Event::Stage(_)
             | Event::KeyRefused { .. }
+            | Event::LoginUnanswered { .. }
             | Event::Banner(_)
             | Event::Authenticated { .. }
             | Event::Opened { .. }

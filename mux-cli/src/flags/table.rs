@@ -34,7 +34,8 @@ Targets:
 Exit status:
   0 all ok   1 a command failed, or its end is unknown   2 usage, configuration or empty set
   3 killed by --timeout   4 unreachable, authentication or host key   125 internal
-  130 SIGINT   143 SIGTERM   The highest of 4, 3 and 1 counts; with -S: the largest remote status.
+  130 SIGINT   131 SIGQUIT   141 the reader of the output left   143 SIGTERM, SIGHUP
+  The highest of 4, 3 and 1 counts; with -S: the largest remote status.
 
 Environment: MUX_FANOUT, MUX_TIMEOUT, MUX_CONNECT_TIMEOUT, MUX_LOG, NO_COLOR, CLICOLOR, CLICOLOR_FORCE";
 
@@ -68,6 +69,7 @@ fn run() -> Command {
         .args(targets())
         .args(connection())
         .args(execution())
+        .args(surroundings())
         .args(output())
         .args(foreign::args())
         .arg(command)
@@ -163,7 +165,7 @@ fn connection() -> [Arg; 10] {
     )
 }
 
-fn execution() -> [Arg; 10] {
+fn execution() -> [Arg; 6] {
     headed(
         "How to run",
         [
@@ -185,25 +187,32 @@ fn execution() -> [Arg; 10] {
             )
             .long("argv"),
             valued(
-                "env",
-                "NAME=VALUE",
-                "Ask servers to set a variable (AcceptEnv decides); may be repeated",
-            )
-            .long("env")
-            .action(ArgAction::Append)
-            .value_parser(OsStringValueParser::new().try_map(|word| parse_variable(&word))),
-            switch(
-                "env-info",
-                "The same for MUX_HOST, MUX_NODENUM (from 0), MUX_NUMNODES",
-            )
-            .long("env-info"),
-            valued(
                 "retries",
                 "N",
                 "Try hosts again whose command can't have started [default: 0]",
             )
             .long("retries")
             .value_parser(value_parser!(u32).range(0..=i64::from(MAX_RETRIES))),
+            switch("status", "Exit with the largest remote status").short('S'),
+            valued(
+                "missing-status",
+                "WHAT",
+                "What a command is that ends without a status: unknown or ok [default: unknown]",
+            )
+            .long("missing-status")
+            .hide_possible_values(true)
+            .value_parser(choice(&[
+                ("unknown", MissingStatus::Unknown),
+                ("ok", MissingStatus::Ok),
+            ])),
+        ],
+    )
+}
+
+fn surroundings() -> [Arg; 4] {
+    headed(
+        "What the command gets",
+        [
             valued(
                 "stdin",
                 "FILE",
@@ -218,18 +227,19 @@ fn execution() -> [Arg; 10] {
             switch("no-stdin", "Don't read standard input: so it is without --stdin")
                 .short('n')
                 .overrides_with("stdin"),
-            switch("status", "Exit with the largest remote status").short('S'),
             valued(
-                "missing-status",
-                "WHAT",
-                "What a command is that ends without a status: unknown or ok [default: unknown]",
+                "env",
+                "NAME=VALUE",
+                "Ask servers to set a variable (AcceptEnv decides); may be repeated",
             )
-            .long("missing-status")
-            .hide_possible_values(true)
-            .value_parser(choice(&[
-                ("unknown", MissingStatus::Unknown),
-                ("ok", MissingStatus::Ok),
-            ])),
+            .long("env")
+            .action(ArgAction::Append)
+            .value_parser(OsStringValueParser::new().try_map(|word| parse_variable(&word))),
+            switch(
+                "env-info",
+                "The same for MUX_HOST, MUX_NODENUM (from 0), MUX_NUMNODES",
+            )
+            .long("env-info"),
         ],
     )
 }

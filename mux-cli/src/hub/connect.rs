@@ -13,7 +13,8 @@ use mux_ssh::transport::RekeyLimits;
 use super::job::{Context, Job};
 use super::phase::{Phase, Session};
 use super::{
-    Action, Failure, Family, Links, Prepared, RequestId, SshOptions, Stage, Status, Transport, outcome, pace,
+    Action, Failure, Family, Links, NoLink, Prepared, RequestId, SshOptions, Stage, Status, Transport,
+    outcome, pace,
 };
 
 /// How long an address has for itself before the next of the same name is tried beside it (RFC 8305, section 5).
@@ -182,10 +183,21 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
     /// Connects to `address`, where this job has a place, with the command already on board.
     fn connect_to<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, address: SocketAddr) {
+        if let Some(short) = cx.shared.short(cx.now) {
+            self.lacking = Some(short);
+            return self.connect_later(cx, address);
+        }
         let (client, channel) = self.client(cx);
+        let result = match cx.links.connect(address, client) {
+            Err(what) if what.is_shortage() => {
+                self.lacks(cx, what);
+                return self.connect_later(cx, address);
+            }
+            result => result,
+        };
+        self.lacking = None;
         self.tries += 1;
         self.connect.start(cx.now);
-        let result = cx.links.connect(address, client);
         let id = self.request.id;
         let Phase::Connecting(race) = &mut self.phase else {
             return;
@@ -201,11 +213,28 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 });
                 race.next_at = (!race.addresses.is_empty()).then(|| cx.now + NEXT_ADDRESS);
             }
-            Err(kind) => {
+            Err(why) => {
                 cx.shared.endpoints.leave(address);
-                race.failure = Some(outcome::connect_failed(address, kind));
+                race.failure = Some(outcome::connect_failed(address, why));
                 self.next_address(cx);
             }
+        }
+    }
+
+    /// Keeps the place at `address` and tries again when what is lacking may be there.
+    fn connect_later<L: Links<Key = K>>(&mut self, cx: &Context<'_, L>, address: SocketAddr) {
+        let (Phase::Connecting(race), Some((_, at))) = (&mut self.phase, self.lacking) else {
+            return;
+        };
+        race.starting = Some((at, address));
+        if !race.runners.is_empty() {
+            return;
+        }
+        if cx.shared.by_link.is_empty() {
+            // Nobody who might give any back: the host has its time, and then it is said what was lacking.
+            self.connect.start(cx.now);
+        } else {
+            self.connect.stop(cx.now);
         }
     }
 
@@ -238,6 +267,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             rekey: RekeyLimits::default(),
             spare: false,
             cautious: caution.step_by_step,
+            doubted: caution.doubted,
             accept_none: true,
         });
         client.limit_windows(cx.shared.max_window);
@@ -272,6 +302,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             channel: winner.channel,
             unauthenticated: true,
             lost: None,
+            unanswered: None,
         });
         self.heard(cx);
         self.greeting.clear();
@@ -293,7 +324,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return;
         };
         let loser = race.runners.swap_remove(at);
-        race.failure = Some(outcome::connect_failed(loser.address, kind));
+        race.failure = Some(outcome::connect_failed(loser.address, NoLink::Io(kind)));
         cx.shared.endpoints.leave(loser.address);
         self.heard(cx);
         self.next_address(cx);

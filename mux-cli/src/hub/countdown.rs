@@ -25,6 +25,13 @@ impl Countdown {
         }
     }
 
+    /// Moves the moment at which it runs out, if it runs.
+    pub(super) fn postpone(&mut self, moved: impl FnOnce(Instant) -> Instant) {
+        if let Self::Running(end) = *self {
+            *self = Self::Running(moved(end));
+        }
+    }
+
     pub(super) fn deadline(self) -> Option<Instant> {
         match self {
             Self::Stopped(_) => None,

@@ -5,13 +5,16 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::caution::Caution;
 use super::countdown::Countdown;
+use super::drain::Unread;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
 use super::phase::{Phase, Session};
 use super::stdin::Feed;
 use super::{
-    Action, Event, Failure, Level, Links, Outcome, Prepared, Request, RequestId, Stage, Status, Ticket,
+    Action, Event, Failure, Level, Links, NoLink, Outcome, Prepared, Request, RequestId, Stage, Status,
+    Ticket,
 };
 use super::{Timings, outcome};
 
@@ -34,6 +37,8 @@ pub(super) struct Shared<K> {
     pub(super) endpoints: Endpoints,
     pub(super) by_link: HashMap<K, RequestId>,
     pub(super) timers: BTreeSet<(Instant, RequestId)>,
+    /// Something of ours was lacking for a link: nothing is started before.
+    pub(super) short: Option<(NoLink, Instant)>,
     pub(super) actions: VecDeque<(Ticket, Action)>,
     pub(super) events: VecDeque<Event>,
     pub(super) left_running: Vec<RequestId>,
@@ -79,20 +84,12 @@ pub(super) struct Job<K> {
     pub(super) ended: Ended,
     pub(super) feed: Feed,
     pub(super) killing: Option<Killing>,
+    /// What was lacking when a link was to be started, and when that is tried again.
+    pub(super) lacking: Option<(NoLink, Instant)>,
+    pub(super) unread: Unread,
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
     pub(super) wake: Option<Instant>,
-}
-
-/// What a reconnect leaves out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Caution {
-    /// A guess went wrong: guess nothing.
-    pub(super) no_guess: bool,
-    /// An early signature went wrong: one step at a time.
-    pub(super) step_by_step: bool,
-    /// The server would hear nothing before `none`; worth remembering.
-    pub(super) none_first: bool,
 }
 
 impl<K: Copy + Eq + std::hash::Hash> Job<K> {
@@ -118,6 +115,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             ended: Ended::default(),
             feed: Feed::default(),
             killing: None,
+            lacking: None,
+            unread: Unread::default(),
             last_heard: now,
             silent: false,
             wake: None,
@@ -183,6 +182,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
     /// When this job falls silent, if it can.
     fn silent_at(&self) -> Option<Instant> {
         let counts = match &self.phase {
+            // What is lacking here is nothing that the host could say.
+            Phase::Resolving | Phase::Connecting(_) if self.lacking.is_some() => false,
             Phase::Resolving | Phase::Connecting(_) => true,
             Phase::Session(session) => session.unauthenticated && self.signing.is_none() && !self.asking,
             Phase::Preparing | Phase::Local(_) | Phase::Pausing(_) | Phase::Over => false,
@@ -194,10 +195,9 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
     pub(super) fn schedule<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         let race = match &self.phase {
             Phase::Connecting(race) => [race.next_at, race.starting.map(|(at, _)| at)],
+            Phase::Preparing => [self.lacking.map(|(_, at)| at), None],
             Phase::Pausing(pause) => [Some(pause.until), None],
-            Phase::Preparing | Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => {
-                [None, None]
-            }
+            Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => [None, None],
         };
         let next = race
             .into_iter()
@@ -243,6 +243,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         self.continue_killing(cx);
         self.continue_race(cx);
         self.continue_pause(cx);
+        self.continue_local(cx);
         if self.silent_at().is_some_and(|at| at <= cx.now) {
             self.silent = true;
             cx.shared.fanout.fall_silent();
@@ -290,6 +291,10 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         if matches!(self.phase, Phase::Over) {
             return;
         }
+        let (status, error) = match self.caution.doubted {
+            Some(_) => outcome::in_doubt(status, error),
+            None => (status, error),
+        };
         self.close_stdin(cx);
         self.release(cx);
         cx.shared.fanout.leave(std::mem::take(&mut self.silent));

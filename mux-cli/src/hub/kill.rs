@@ -69,7 +69,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
         if let Phase::Local(key) = self.phase {
             cx.links.kill(key, links::Kill::Term);
-        } else if self.may_run() {
+        } else if self.may_run() && self.may_have_begun(cx) {
             let Phase::Session(session) = &self.phase else {
                 return;
             };
@@ -78,11 +78,21 @@ impl<K: Copy + Eq + Hash> Job<K> {
         } else {
             return self.cancelled(cx, reason);
         }
+        self.drain(cx);
         self.killing = Some(Killing {
             reason,
             step: Step::Asked,
             next_at: cx.now + AFTER_SIGNAL,
         });
+    }
+
+    /// Whether the server may have been told of the command: while a login waits for us, it was not.
+    fn may_have_begun<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>) -> bool {
+        let Phase::Session(session) = &self.phase else {
+            return false;
+        };
+        let client = cx.links.client(session.key);
+        client.is_none_or(|client| client.may_have_run(session.channel))
     }
 
     pub(super) fn continue_killing<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
@@ -173,9 +183,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
         reason: Reason,
         gone: bool,
     ) {
+        // What it ended with says nothing about the command: some answer TERM with 0. It was stopped.
+        self.ended.rc = None;
         if !gone {
             cx.shared.left_running.push(self.request.id);
         }
+        self.say_dropped(cx);
         self.cancelled(cx, reason);
     }
 }

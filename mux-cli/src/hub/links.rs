@@ -1,7 +1,7 @@
 //! What the hub needs of the loop that moves its bytes. The real one drives sockets, the one of the tests a simulated
 //! network; the hub cannot tell them apart.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -20,14 +20,14 @@ pub trait Links {
     /// Starts to connect; [`LinkEvent::Connected`] or [`LinkEvent::Closed`] follows.
     ///
     /// # Errors
-    /// The attempt could not even be started: no descriptor left, no route.
-    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Self::Key, ErrorKind>;
+    /// The attempt could not even be started.
+    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Self::Key, NoLink>;
 
     /// Runs the command in a shell on this machine; [`LinkEvent::Output`] and one [`LinkEvent::Exited`] follow.
     ///
     /// # Errors
     /// The process could not be started.
-    fn spawn(&mut self, request: &Request) -> Result<Self::Key, ErrorKind>;
+    fn spawn(&mut self, request: &Request) -> Result<Self::Key, NoLink>;
 
     /// The client on a link that exists. What it has to say is sent when the loop comes round.
     fn client(&mut self, key: Self::Key) -> Option<&mut Client>;
@@ -46,6 +46,37 @@ pub trait Links {
 
     /// Drops a link now. No event follows.
     fn abort(&mut self, key: Self::Key);
+}
+
+/// Why a link could not even be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoLink {
+    /// This process may have no more descriptors, now: when another link has ended, it may.
+    Descriptors,
+    /// This user may have no more processes, now.
+    Processes,
+    /// Anything else, which waiting does not mend.
+    Io(ErrorKind),
+}
+
+impl NoLink {
+    /// Whether it is ours that is lacking, and comes back as other links end.
+    pub(super) fn is_shortage(self) -> bool {
+        match self {
+            Self::Descriptors | Self::Processes => true,
+            Self::Io(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for NoLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Descriptors => f.write_str("too many open files; raise ulimit -n or lower -f"),
+            Self::Processes => f.write_str("too many processes; raise ulimit -u or lower -f"),
+            Self::Io(kind) => fmt::Display::fmt(kind, f),
+        }
+    }
 }
 
 /// How hard a local command is asked to end.

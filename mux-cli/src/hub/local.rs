@@ -6,37 +6,51 @@ use bytes::Bytes;
 
 use super::job::{Context, Ended, Job};
 use super::phase::Phase;
-use super::{Event, Links, Stage, Status, StreamKind, outcome};
+use super::{Links, Stage, Status, StreamKind, Transport, outcome};
 
 impl<K: Copy + Eq + Hash> Job<K> {
     pub(super) fn begin_local<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
-        self.tries = 1;
         match cx.links.spawn(&self.request) {
             Ok(key) => {
                 cx.shared.by_link.insert(key, self.request.id);
+                self.tries = 1;
+                self.lacking = None;
                 self.phase = Phase::Local(key);
                 self.reach(cx, Stage::Command);
                 self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
                 self.open_stdin(cx);
             }
-            Err(kind) => {
-                let message = format!("could not start a shell: {kind}");
+            // Those that run end sooner or later, and then there is room.
+            Err(what) if what.is_shortage() && !cx.shared.by_link.is_empty() => {
+                self.lacks(cx, what);
+            }
+            Err(why) => {
+                let message = format!("could not start a shell: {why}");
                 self.fail(cx, Status::Unreachable, Stage::Command, message);
             }
         }
     }
 
+    /// Tries again what could not be started.
+    pub(super) fn continue_local<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        let due = self.lacking.is_some_and(|(_, at)| at <= cx.now);
+        if due
+            && matches!(
+                (&self.phase, &self.request.transport),
+                (Phase::Preparing, Transport::Local)
+            )
+        {
+            self.begin_local(cx);
+        }
+    }
+
     pub(super) fn local_output<L: Links<Key = K>>(
-        &self,
+        &mut self,
         cx: &mut Context<'_, L>,
         stream: StreamKind,
         data: Bytes,
     ) {
-        cx.shared.events.push_back(Event::Output {
-            request: self.request.id,
-            stream,
-            data,
-        });
+        self.pass_on(cx, stream, data);
     }
 
     pub(super) fn local_exit<L: Links<Key = K>>(

@@ -4,8 +4,10 @@
 //! [`Action`]s and learns the time from its caller. It decides who may start when, which deadline is over, what is
 //! tried again and how a request ended; it never reads a file, a clock or a socket.
 
+mod caution;
 mod connect;
 mod countdown;
+mod drain;
 mod event;
 mod host_key;
 mod job;
@@ -18,6 +20,7 @@ mod phase;
 mod request;
 mod retry;
 mod session;
+mod stall;
 mod stdin;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -28,10 +31,10 @@ pub use event::{Event, Failure, Level, Outcome, RequestId, Stage, Status, Stream
 
 pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
-pub use links::{Kill, LinkEvent, Links};
+pub use links::{Kill, LinkEvent, Links, NoLink};
 pub use request::{
     Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, Prepared, Reason, Request, SshOptions,
-    Ticket, Transport,
+    Ticket, Transport, Wish,
 };
 
 use job::{Context, Job, Shared};
@@ -73,6 +76,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 endpoints: Endpoints::default(),
                 by_link: HashMap::new(),
                 timers: BTreeSet::new(),
+                short: None,
                 actions: VecDeque::new(),
                 events: VecDeque::new(),
                 left_running: Vec::new(),
@@ -139,7 +143,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         stream: StreamKind,
         count: usize,
     ) {
-        if let Some(job) = self.jobs.get(&request) {
+        if let Some(job) = self.jobs.get_mut(&request) {
             job.consume(
                 &mut Context {
                     now,
@@ -207,6 +211,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
 
     /// The time named by [`poll_timeout`](Self::poll_timeout) has come. May be called early.
     pub fn handle_timeout<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
+        self.shared.short.take_if(|(_, until)| *until <= now);
         while let Some(&(at, request)) = self.shared.timers.first() {
             if at > now {
                 break;
@@ -223,7 +228,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// When to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.shared.timers.first().map(|(at, _)| *at)
+        let short = self.shared.short.filter(|_| !self.queue.is_empty());
+        let job = self.shared.timers.first().map(|(at, _)| *at);
+        [job, short.map(|(_, until)| until)].into_iter().flatten().min()
     }
 
     /// The next thing that the outside has to do.
@@ -316,7 +323,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     }
 
     fn start_next<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) -> bool {
-        if !self.shared.fanout.has_room() {
+        // While there is not enough for those who have left the queue, nobody follows them.
+        if !self.shared.fanout.has_room() || self.shared.short(now).is_some() {
             return false;
         }
         let Some(request) = self.queue.pop_front() else {

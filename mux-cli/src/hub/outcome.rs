@@ -1,7 +1,6 @@
 //! Which status, which stage and which words: what became of a request, as a person reads it. Pure tables.
 
 use std::hash::Hash;
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use mux_ssh::{Error, Printable};
 
 use super::job::{Ended, Job};
 use super::session::one_line;
-use super::{Failure, MissingStatus, Reason, Stage, Status};
+use super::{Failure, MissingStatus, NoLink, Reason, Stage, Status};
 
 fn failure(stage: Stage, message: impl Into<String>) -> Failure {
     Failure {
@@ -21,8 +20,8 @@ fn failure(stage: Stage, message: impl Into<String>) -> Failure {
 }
 
 /// A TCP connection that never stood.
-pub(super) fn connect_failed(address: SocketAddr, kind: ErrorKind) -> String {
-    format!("connect to {address}: {kind}")
+pub(super) fn connect_failed(address: SocketAddr, why: NoLink) -> String {
+    format!("connect to {address}: {why}")
 }
 
 /// A command that ran to its end.
@@ -67,10 +66,13 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Stat
             "no answer about the name {} within {connect}",
             job.request.address
         ),
-        Stage::Tcp => format!(
-            "no answer from {} port {} within {connect}",
-            job.request.address, job.request.port
-        ),
+        Stage::Tcp => match job.lacking {
+            Some((what, _)) => format!("could not connect within {connect}: {what}"),
+            None => format!(
+                "no answer from {} port {} within {connect}",
+                job.request.address, job.request.port
+            ),
+        },
         Stage::Banner => format!(
             "connected, but no SSH identification within {connect}{}",
             said(&job.greeting)
@@ -150,6 +152,23 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
             Status::Unknown,
             failure(Stage::Command, format!("connection lost, may have run: {why}")),
         ),
+    }
+}
+
+/// The command was sent behind a login that had no answer, and what came after has not shown that it was refused.
+pub(super) fn in_doubt(status: Status, error: Option<Failure>) -> (Status, Option<Failure>) {
+    match status {
+        Status::Unreachable | Status::Auth | Status::HostKey => {
+            let why = error.map(|error| error.message).unwrap_or_default();
+            let message = format!("connection lost, may have run: {why}");
+            (Status::Unknown, Some(failure(Stage::Command, message)))
+        }
+        Status::Ok
+        | Status::Failed
+        | Status::Unknown
+        | Status::Timeout
+        | Status::Cancelled
+        | Status::Skipped => (status, error),
     }
 }
 

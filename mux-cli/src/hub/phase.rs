@@ -43,6 +43,8 @@ pub(super) struct Session<K> {
     pub(super) unauthenticated: bool,
     /// Whether the command may have run, once the client has said that the connection took it along.
     pub(super) lost: Option<bool>,
+    /// The key that signed, with the command behind it, and had no answer.
+    pub(super) unanswered: Option<usize>,
 }
 
 impl<K: Copy + Eq + Hash> Session<K> {

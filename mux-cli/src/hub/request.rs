@@ -116,14 +116,7 @@ pub enum Action {
     /// The key that was thought to work, and does not.
     ForgetKey(KeyId),
     /// The next bytes for the command to read. Answered by [`Answer::Fed`], whenever there are some.
-    Feed {
-        /// From where on: bytes that this attempt was given before.
-        position: u64,
-        /// At most so many.
-        room: usize,
-        /// Another attempt may ask for all of it again.
-        may_restart: bool,
-    },
+    Feed(Wish),
     /// This attempt reads no more.
     FeedOver {
         /// Bytes that were sent.
@@ -131,6 +124,17 @@ pub enum Action {
         /// Whether that was all there is, its end included.
         whole: bool,
     },
+}
+
+/// What a command may be given to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// From where on: bytes that this attempt was given before.
+    pub position: u64,
+    /// At most so many.
+    pub room: usize,
+    /// Another attempt may ask for all of it again.
+    pub may_restart: bool,
 }
 
 /// What the outside says to an [`Action`].

@@ -52,7 +52,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
         failure: Failure,
     ) {
         let is_final = self.retried >= self.request.retries || self.killing.is_some() || cx.shared.held;
-        if is_final || status != Status::Unreachable {
+        let in_doubt = self.caution.doubted.is_some();
+        if is_final || in_doubt || status != Status::Unreachable {
             return self.finish(cx, status, Some(failure));
         }
         self.close_stdin(cx);

@@ -8,9 +8,10 @@ use std::io::ErrorKind;
 use bytes::Bytes;
 use mux_core::LinkError;
 use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId, Stage as Login};
+use mux_ssh::transport::ServerMemory;
 use mux_ssh::{Client, Error, Printable};
 
-use super::job::{Context, Job};
+use super::job::{Context, Ended, Job};
 use super::phase::{Phase, Session};
 use super::{
     Action, Event, Failure, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome, retry,
@@ -43,25 +44,24 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 binding,
             }),
             Said::KeyRefused { identity } => self.key_refused(cx, identity),
+            Said::LoginUnanswered { identity } => self.login_unanswered(identity),
             Said::Greeting(text) => self.greeting.extend(text.lines().map(one_line)),
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
-            Said::Learned(mut memory) => {
-                memory.none_first |= self.caution.none_first;
-                self.ask(cx, Action::Remember(memory));
-            }
+            Said::Learned(memory) => self.learned(cx, memory),
             Said::Output {
                 channel,
                 stream,
                 data,
             } => self.output(cx, channel, stream, data),
             Said::ExitStatus { channel, status } if self.is_command(channel) => {
-                self.ended.rc = Some(i32::from_ne_bytes(status.to_ne_bytes()));
-                self.note_unsent(cx);
+                self.command_ended(cx, |ended| {
+                    ended.rc = Some(i32::from_ne_bytes(status.to_ne_bytes()))
+                });
             }
             Said::ExitSignal { channel, signal, .. } if self.is_command(channel) => {
-                self.ended.signal = Some(signal.chars().filter(char::is_ascii_graphic).collect());
-                self.note_unsent(cx);
+                let name = signal.chars().filter(char::is_ascii_graphic).collect();
+                self.command_ended(cx, |ended| ended.signal = Some(name));
             }
             Said::Opened { channel } if self.is_command(channel) => self.command_begun(cx),
             Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
@@ -78,6 +78,17 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
         }
+    }
+
+    fn learned<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, mut memory: ServerMemory) {
+        memory.none_first |= self.caution.none_first;
+        self.ask(cx, Action::Remember(memory));
+    }
+
+    /// The command has ended; output may still follow.
+    fn command_ended<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, note: impl FnOnce(&mut Ended)) {
+        note(&mut self.ended);
+        self.note_unsent(cx);
     }
 
     /// Its channel is open: from here on the command's own time counts.
@@ -181,8 +192,15 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return;
         };
         self.tried.push(format!("{}: not accepted", offer.label));
+        self.caution.doubted.take_if(|doubted| *doubted == identity);
         if offer.identity.proven {
             self.ask(cx, Action::ForgetKey(offer.key));
+        }
+    }
+
+    fn login_unanswered(&mut self, identity: usize) {
+        if let Phase::Session(session) = &mut self.phase {
+            session.unanswered = Some(identity);
         }
     }
 
@@ -208,11 +226,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             client::StreamKind::Stdout => StreamKind::Stdout,
             client::StreamKind::Stderr => StreamKind::Stderr,
         };
-        cx.shared.events.push_back(Event::Output {
-            request: self.request.id,
-            stream,
-            data,
-        });
+        self.pass_on(cx, stream, data);
     }
 
     /// The command's channel was closed after all its output.
@@ -270,20 +284,25 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Session(_) | Phase::Preparing | Phase::Resolving => return,
             Phase::Local(_) | Phase::Pausing(_) | Phase::Over => return,
         }
-        if let Err(LinkError::Protocol(error)) = &result
-            && self.connect_again(cx, error)
-        {
-            return;
+        if !self.connect_again(cx, &result) {
+            self.lost(cx, &result);
         }
-        self.lost(cx, &result);
     }
 
     /// A gamble of ours did not suit the server: one more connection without it. Nothing ran and the server is not
     /// to blame, so this is no retry.
-    fn connect_again<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, error: &Error) -> bool {
-        let caution = if *error == Error::GuessRejected {
+    fn connect_again<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        result: &Result<(), LinkError<Error>>,
+    ) -> bool {
+        let Phase::Session(Session { unanswered, lost, .. }) = self.phase else {
+            return false;
+        };
+        let refused_early = matches!(result, Err(LinkError::Protocol(Error::EarlyAuthRefused { .. })));
+        let caution = if *result == Err(LinkError::Protocol(Error::GuessRejected)) {
             &mut self.caution.no_guess
-        } else if matches!(error, Error::EarlyAuthRefused { .. }) {
+        } else if refused_early || unanswered.is_some() {
             &mut self.caution.step_by_step
         } else {
             return false;
@@ -291,7 +310,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if std::mem::replace(caution, true) || self.killing.is_some() {
             return false;
         }
-        if let Error::EarlyAuthRefused { identity } = error {
+        if lost == Some(true) {
+            self.caution.doubted = unanswered;
+        }
+        if let Err(LinkError::Protocol(Error::EarlyAuthRefused { identity })) = result {
             // It hung up on the first request without an answer, as gateways do that want to be asked for the methods.
             self.caution.none_first |= identity.is_none();
             self.drop_identity(*identity);
@@ -348,27 +370,6 @@ impl<K: Copy + Eq + Hash> Job<K> {
             && let Some(client) = cx.links.client(session.key)
         {
             act(client);
-        }
-    }
-
-    /// `count` bytes of output have found their place.
-    pub(super) fn consume<L: Links<Key = K>>(
-        &self,
-        cx: &mut Context<'_, L>,
-        stream: StreamKind,
-        count: usize,
-    ) {
-        match &self.phase {
-            Phase::Session(session) => {
-                let kind = match stream {
-                    StreamKind::Stdout => client::StreamKind::Stdout,
-                    StreamKind::Stderr => client::StreamKind::Stderr,
-                };
-                self.with_client(cx, |client| client.consume(session.channel, kind, count));
-            }
-            Phase::Local(key) => cx.links.consume(*key, stream, count),
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => {}
-            Phase::Pausing(_) | Phase::Over => {}
         }
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::job::{Context, Job};
 use super::phase::Phase;
-use super::{Action, Links};
+use super::{Action, Links, Wish};
 
 /// What is sent before a server has opened the session: mux-ssh sends no more ahead, and what was sent so far can be
 /// asked for again if the login has to start over.
@@ -52,12 +52,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return;
         }
         self.feed.is_asked = true;
-        let action = Action::Feed {
+        let wish = Wish {
             position: self.feed.given,
             room,
             may_restart: !self.feed.is_open,
         };
-        self.ask(cx, action);
+        self.ask(cx, Action::Feed(wish));
     }
 
     fn stdin_room<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>) -> usize {

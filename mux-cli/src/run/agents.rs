@@ -125,6 +125,13 @@ impl Agents {
         pending.map(|(_, until)| *until).min()
     }
 
+    /// Nobody could be heard for so long.
+    pub(crate) fn stood_still(&mut self, late: Duration) {
+        for (_, until) in self.listings.values_mut() {
+            *until += late;
+        }
+    }
+
     /// Gives up on agents that don't list their keys.
     pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {
         let late = self.links.iter().filter_map(|(key, purpose)| match purpose {

@@ -1,11 +1,16 @@
 //! The directories that output is to go into: made if they are missing, and looked at before anything is connected to.
 //! What is written there is the writer's.
 
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use mux_ssh::Printable;
 use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
+use crate::files::FileError;
 use crate::plan::SavePlan;
 
 /// Makes the directories ready, or says in one line what is wrong with them.
@@ -30,9 +35,23 @@ pub(super) fn prepare(plan: &SavePlan) -> Result<(), String> {
 
 /// Its device and number.
 fn directory(flag: &str, path: &Path) -> Result<(u64, u64), String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("{flag} {}: {error}", path.display());
-    std::fs::create_dir_all(path).map_err(|error| wrong(&error))?;
-    let metadata = std::fs::metadata(path).map_err(|error| wrong(&error))?;
-    access(path, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| wrong(&std::io::Error::from(error)))?;
+    made(path).map_err(|error| {
+        let path = path.to_string_lossy();
+        format!("{flag} {}: {}", Printable::new(&path), FileError::from(error))
+    })
+}
+
+fn made(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            fs::create_dir_all(path)?;
+            fs::metadata(path)?
+        }
+        other => other?,
+    };
+    if !metadata.is_dir() {
+        return Err(Errno::NOTDIR.into());
+    }
+    access(path, Access::WRITE_OK | Access::EXEC_OK)?;
     Ok((metadata.dev(), metadata.ino()))
 }

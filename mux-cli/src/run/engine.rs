@@ -5,23 +5,19 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use mux_core::{Key, Mailbox};
-use rustix::process::Signal as Number;
 
 use super::input::Input;
 use super::net::{Heard, Net};
 use super::outside::Outside;
 use super::report;
 use super::settings;
-use super::stop::{Order, Signal, Stop};
+use super::stop::Stop;
 use crate::exit::{self, Cut};
-use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, Stage, StreamKind};
+use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, StreamKind};
 use crate::output::{Credit, Destination, Output};
 use crate::plan::ExitRule;
 use crate::targets::Target;
 use crate::writer::{Report, Writer};
-
-/// Who leaves does not wait longer for a reader that stands still.
-const LEAVING: Duration = Duration::from_secs(1);
 
 /// Output is handed to the writer this often, unless there is much of it or it is the last. Each time wakes two threads,
 /// which costs as much as half the messages of a login; nobody sees a twentieth of a second.
@@ -31,6 +27,10 @@ const HAND_OVER: Duration = Duration::from_millis(50);
 /// ever waits.
 const MUCH: usize = 32 * 1024;
 
+/// A loop that comes round this much later than it was due has been stopped: all that the windows of a thousand hosts
+/// hold is decrypted in a fraction of it.
+const STANDSTILL: Duration = Duration::from_secs(1);
+
 /// Bytes of output that are handed over within a turn: a quarter of what may wait for the writer, so that it is never
 /// without work while the loop is busy.
 const VERY_MUCH: usize = 256 * 1024;
@@ -38,14 +38,14 @@ const VERY_MUCH: usize = 256 * 1024;
 /// Everything that a run consists of.
 #[derive(Debug)]
 pub(super) struct Engine {
-    net: Net,
-    hub: Hub<Key>,
-    outside: Outside,
-    output: Output,
+    pub(super) net: Net,
+    pub(super) hub: Hub<Key>,
+    pub(super) outside: Outside,
+    pub(super) output: Output,
     writer: Writer,
     reports: Mailbox<Report>,
-    stop: Stop,
-    targets: Vec<Target>,
+    pub(super) stop: Stop,
+    pub(super) targets: Vec<Target>,
     asking: bool,
     /// Bytes for the output since it was last handed over; what is not output of a host counts as one.
     fresh: usize,
@@ -55,10 +55,10 @@ pub(super) struct Engine {
     backlog: bool,
     /// Standard error takes no more. Words of ours are no loss there, words of hosts are.
     stderr_failed: bool,
-    cut: Option<Cut>,
+    pub(super) cut: Option<Cut>,
     /// Not waiting for hosts any more, and only until then for the writer.
-    leave_by: Option<Instant>,
-    over: bool,
+    pub(super) leave_by: Option<Instant>,
+    pub(super) over: bool,
 }
 
 impl Engine {
@@ -135,7 +135,7 @@ impl Engine {
             if self.is_over(now) {
                 break;
             }
-            now = self.net.turn(self.wait(now))?;
+            now = self.turn(now)?;
         }
         // What was said last, goodbyes among it, leaves before the process does.
         self.net.turn(Some(Duration::ZERO))?;
@@ -144,6 +144,19 @@ impl Engine {
         }
         self.net.log_packets();
         Ok(exit::status(self.output.tally(), rule, self.cut))
+    }
+
+    /// Waits for the next thing. Time for which the process stood still is nobody's.
+    fn turn(&mut self, now: Instant) -> io::Result<Instant> {
+        let wait = self.wait(now);
+        let then = self.net.turn(wait)?;
+        let late = wait.map_or(Duration::ZERO, |wait| then.saturating_duration_since(now + wait));
+        if late >= STANDSTILL {
+            log::info!("stood still for {late:?}");
+            self.hub.stood_still(then, &mut self.net, late);
+            self.outside.stood_still(late);
+        }
+        Ok(then)
     }
 
     /// How long to wait if nothing happens: until the first thing that is due.
@@ -270,7 +283,7 @@ impl Engine {
         self.output.finish(now);
     }
 
-    fn say_left_running(&mut self, mut left: Vec<RequestId>) {
+    pub(super) fn say_left_running(&mut self, mut left: Vec<RequestId>) {
         if !left.is_empty() {
             left.sort_unstable();
             left.dedup();
@@ -340,83 +353,4 @@ impl Engine {
         self.cut.get_or_insert(Cut::Internal);
         self.output.complain(text);
     }
-
-    fn signal(&mut self, now: Instant, number: i32) {
-        let signal = match number {
-            number if number == Number::INT.as_raw() => Signal::Interrupt,
-            number if number == Number::TERM.as_raw() => Signal::Terminate,
-            number if number == Number::HUP.as_raw() => Signal::Hangup,
-            number if number == Number::WINCH.as_raw() => {
-                if let Some(width) = width() {
-                    self.output.resize(width);
-                }
-                return;
-            }
-            _ => return self.say_running(now),
-        };
-        let order = self.stop.on_signal(signal);
-        self.cut = self.cut.or(self.stop.cut());
-        match order {
-            Order::Hold => self.hold(now),
-            Order::Kill => self.kill(now),
-            Order::Leave => self.leave(now),
-        }
-    }
-
-    fn hold(&mut self, now: Instant) {
-        let queued = self.hub.queued();
-        self.hub.hold(now, &mut self.net);
-        let started = if queued == 0 {
-            String::new()
-        } else {
-            format!("{queued} hosts not started; ")
-        };
-        self.say(
-            Level::Warning,
-            format!("{started}Ctrl-C again stops what runs, once more leaves at once"),
-        );
-        self.say_running(now);
-    }
-
-    fn kill(&mut self, now: Instant) {
-        let running: Vec<RequestId> = self.hub.running().iter().map(|(request, ..)| *request).collect();
-        if self.stop.on_terminal() && !running.is_empty() {
-            let names = report::names(&running, &self.targets);
-            self.say(
-                Level::Warning,
-                format!("stopping {names}; Ctrl-C once more leaves at once"),
-            );
-        }
-        self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
-    }
-
-    fn say_running(&mut self, now: Instant) {
-        for line in report::running(now, &self.hub.running(), &self.targets) {
-            self.say(Level::Warning, line);
-        }
-    }
-
-    /// Prints what there is and goes, whatever still runs.
-    fn leave(&mut self, now: Instant) {
-        if self.leave_by.is_some() {
-            return;
-        }
-        self.leave_by = Some(now + LEAVING);
-        let running = self.hub.running();
-        let running = running
-            .iter()
-            .filter(|(_, stage, _)| *stage >= Stage::Auth)
-            .map(|(request, ..)| *request);
-        let left = self.hub.left_running().iter().copied().chain(running).collect();
-        if !std::mem::replace(&mut self.over, true) {
-            self.say_left_running(left);
-            self.output.finish(now);
-        }
-    }
-}
-
-/// Columns of the terminal on standard error.
-pub(super) fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
-    (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }

@@ -7,6 +7,7 @@ use mux_ssh::client::QuestionId;
 use mux_ssh::keys::PublicKey;
 
 use super::lessons::{Batch, Lesson, Written};
+use super::limits;
 use super::outside::Outside;
 use super::task::Task;
 use crate::files::FileError;
@@ -87,8 +88,9 @@ impl Outside {
         };
         let lessons = batch.lessons.clone();
         if let Err(error) = self.pool.submit(now, Task::Learn(batch)) {
+            let why = limits::missing("start a thread", &error);
             for lesson in lessons {
-                self.answer_lesson(&lesson, Judgement::Refuse(format!("host key not kept: {error}")));
+                self.answer_lesson(&lesson, Judgement::Refuse(format!("host key not kept: {why}")));
             }
             self.hosts.lessons.written(file, &Err(error.into()));
         }

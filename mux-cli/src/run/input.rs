@@ -11,26 +11,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mux_core::stdio::was_closed;
+use mux_ssh::Printable;
 use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
 use rustix::termios::isatty;
 
 use super::in_file::InFile;
 use super::source::{Arrival, Source, Start};
-use crate::hub::{RequestId, Ticket};
+use crate::files::FileError;
+use crate::hub::{RequestId, Ticket, Wish};
 use crate::plan::StdinSource;
 
 /// What is read of a pipe before anybody needs it: the next piece is there when the last one has left.
 const READ_AHEAD: u64 = 64 * 1024;
-
-/// A piece that a command wants.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
-    pub(crate) ticket: Ticket,
-    pub(crate) position: u64,
-    pub(crate) room: usize,
-    /// Another attempt may want all of it again.
-    pub(crate) may_restart: bool,
-}
 
 /// Where a piece is.
 #[derive(Debug)]
@@ -54,9 +46,21 @@ impl Opened {
     /// # Errors
     /// One line, for a command line that can't be carried out.
     pub(crate) fn open(source: &StdinSource) -> Result<Self, String> {
+        if *source == StdinSource::Inherited && is_closed() {
+            return Err(
+                "--stdin: standard input is closed; write --stdin=FILE, or < FILE behind the command"
+                    .to_owned(),
+            );
+        }
         let (name, file) = match source {
-            StdinSource::Inherited => ("standard input".to_owned(), inherited()),
-            StdinSource::File(path) => (path.display().to_string(), open_file(path)),
+            StdinSource::Inherited => (
+                "standard input".to_owned(),
+                io::stdin().as_fd().try_clone_to_owned().map(File::from),
+            ),
+            StdinSource::File(path) => (
+                Printable::new(&path.to_string_lossy()).to_string(),
+                open_file(path),
+            ),
         };
         let file = file.and_then(|file| match file.metadata()?.is_dir() {
             true => Err(io::ErrorKind::IsADirectory.into()),
@@ -64,7 +68,7 @@ impl Opened {
         });
         match file {
             Ok(file) => Ok(Self { name, file }),
-            Err(error) => Err(format!("--stdin: {name}: {error}")),
+            Err(error) => Err(format!("--stdin: {name}: {}", FileError::from(error))),
         }
     }
 
@@ -74,14 +78,10 @@ impl Opened {
     }
 }
 
-/// Our own standard input. One that was closed is not an empty one; where all three streams were, as those of a daemon,
-/// it is.
-fn inherited() -> io::Result<File> {
-    let is_daemon = was_closed(io::stdout()) && was_closed(io::stderr());
-    if was_closed(io::stdin()) && !is_daemon {
-        return Err(io::Error::other("it is closed"));
-    }
-    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+/// Whether we were started without a standard input, which is not an empty one. Where all three streams are missing, as
+/// those of a daemon are, nobody has forgotten anything.
+fn is_closed() -> bool {
+    was_closed(io::stdin()) && !(was_closed(io::stdout()) && was_closed(io::stderr()))
 }
 
 /// Does not wait for the writer of a named pipe: the thread does.
@@ -95,7 +95,7 @@ fn open_file(path: &Path) -> io::Result<File> {
 pub(crate) struct Input {
     name: String,
     supply: Supply,
-    waiting: HashMap<RequestId, Wish>,
+    waiting: HashMap<RequestId, (Ticket, Wish)>,
     /// The most that any command took.
     taken: u64,
     /// Some command took all of it.
@@ -180,7 +180,7 @@ impl Input {
     }
 
     /// A command wants a piece.
-    pub(crate) fn wish(&mut self, wish: Wish) -> Piece {
+    pub(crate) fn wish(&mut self, ticket: Ticket, wish: Wish) -> Piece {
         if self.is_broken {
             // What is left of it must not pass for all of it.
             return Piece::Later;
@@ -190,13 +190,13 @@ impl Input {
             Supply::Stream(stream) => stream.piece(wish),
         };
         if matches!(piece, Piece::Later) {
-            self.waiting.insert(wish.ticket.request, wish);
+            self.waiting.insert(ticket.request, (ticket, wish));
         }
         piece
     }
 
     /// The thread has said something. Returns the wishes that may be fulfilled now.
-    pub(crate) fn arrived(&mut self, arrival: Arrival) -> Vec<Wish> {
+    pub(crate) fn arrived(&mut self, arrival: Arrival) -> Vec<(Ticket, Wish)> {
         let Supply::Stream(stream) = &mut self.supply else {
             return Vec::new();
         };

@@ -1,5 +1,8 @@
 //! Commands on this machine: a shell, its two output pipes and its end. Decides when such a command is over: when it
 //! has ended and both pipes are empty, as a session of sshd is.
+//!
+//! A command finds signals as this process found them: std unblocks all and gives SIGPIPE its default action again, and
+//! whatever else is caught here is caught by a handler, which does not outlive exec. What was ignored stays ignored.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -15,6 +18,9 @@ use super::net::Heard;
 use super::pipe::{Pipe, PipeEvent};
 use super::wire::Wire;
 use crate::hub::{Kill, LinkEvent, Request, StreamKind};
+
+/// What a command takes of ours while it runs: two sockets and a handle on the process.
+pub(super) const DESCRIPTORS: usize = 3;
 
 /// What a command that runs here is made of.
 #[derive(Debug)]

@@ -5,10 +5,12 @@ mod agents;
 mod config;
 mod directories;
 mod engine;
+mod feeding;
 mod host_keys;
 mod hosts;
 mod in_file;
 mod input;
+mod interrupts;
 mod lessons;
 mod limits;
 mod locals;
@@ -37,6 +39,7 @@ use crate::writer::{Fault, Streams};
 /// The whole program: from the arguments of the process to its exit status.
 #[must_use]
 pub fn main() -> u8 {
+    limits::survive_large_files();
     let environment = Environment::of_process();
     if let Some(filter) = &environment.log {
         env_logger::Builder::new()

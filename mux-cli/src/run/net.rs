@@ -12,11 +12,14 @@ use mux_core::{Driver, Event, Key, LinkError, Ready};
 use mux_proto::Protocol;
 use mux_ssh::Client;
 use mux_ssh::agent::{AgentClient, AgentEvent};
+use rustix::io::Errno;
+use rustix::process::Signal;
 
-use super::locals::Locals;
+use super::limits;
+use super::locals::{self, Locals};
 use super::pipe::{Pipe, PipeEvent};
 use super::wire::{Wire, WireError, WireEvent};
-use crate::hub::{Kill, LinkEvent, Links, Request, StreamKind};
+use crate::hub::{Kill, LinkEvent, Links, NoLink, Request, StreamKind};
 
 /// What the loop heard.
 #[derive(Debug)]
@@ -39,18 +42,35 @@ pub(crate) struct Net {
     driver: Driver<Wire>,
     locals: Locals,
     heard: VecDeque<Heard>,
+    /// How many descriptors links may still take. Those that say goodbye have theirs until they are closed.
+    room: usize,
     /// Packets of connections that are over: sent, received.
     packets: (u64, u64),
+    /// The signals of the terminal come as events, and stop nothing by themselves.
+    job_control: bool,
 }
 
 impl Net {
-    pub(crate) fn new(driver: Driver<Wire>, locals: Locals) -> Self {
+    /// `room` is how many descriptors links may have: what is above belongs to files and to the pool.
+    pub(crate) fn new(driver: Driver<Wire>, locals: Locals, room: usize) -> Self {
         Self {
             driver,
             locals,
             heard: VecDeque::new(),
+            room,
             packets: (0, 0),
+            job_control: false,
         }
+    }
+
+    /// Wants to hear when the process is to stop and when it goes on. Not before there is something to do about it:
+    /// until then the kernel does it better.
+    pub(crate) fn watch_job_control(&mut self) -> io::Result<()> {
+        if !std::mem::replace(&mut self.job_control, true) {
+            let signals = limits::not_ignored(&[Signal::TSTP, Signal::CONT]);
+            self.driver.signals(&signals)?;
+        }
+        Ok(())
     }
 
     /// For benchmarks, which read it from the log.
@@ -91,7 +111,10 @@ impl Net {
                 self.heard.extend(self.locals.on_pipe(key, said));
             }
             Event::Closed(key, wire, result) => self.closed(key, *wire, result),
-            Event::Exited(key, status) => self.heard.extend(self.locals.on_exit(key, status)),
+            Event::Exited(key, status) => {
+                self.room += 1;
+                self.heard.extend(self.locals.on_exit(key, status));
+            }
             Event::Signal(number) => self.heard.push_back(Heard::Signal(number)),
             Event::Ready(Ready::Woken) => self.heard.push_back(Heard::Woken),
             // No Memory link, listener, timer or source of our own exists here.
@@ -105,6 +128,7 @@ impl Net {
     fn closed(&mut self, key: Key, wire: Wire, result: Result<(), LinkError<WireError>>) {
         match wire {
             Wire::Ssh(mut client) => {
+                self.room += 1;
                 let stats = client.stats();
                 self.packets.0 += stats.packets_sent;
                 self.packets.1 += stats.packets_received;
@@ -123,7 +147,10 @@ impl Net {
                 };
                 self.heard.push_back(Heard::AgentClosed(key, kind));
             }
-            Wire::Pipe(pipe) => self.heard.extend(self.locals.on_pipe_closed(key, pipe.unsent())),
+            Wire::Pipe(pipe) => {
+                self.room += 1;
+                self.heard.extend(self.locals.on_pipe_closed(key, pipe.unsent()));
+            }
         }
     }
 
@@ -165,19 +192,41 @@ fn ssh_result(result: Result<(), LinkError<WireError>>) -> Result<(), LinkError<
     }
 }
 
+/// Sorts what the system says by whether it helps to wait.
+fn no_link(error: &io::Error) -> NoLink {
+    if mux_core::is_shortage(error) {
+        NoLink::Descriptors
+    } else if error.raw_os_error() == Some(Errno::AGAIN.raw_os_error()) {
+        NoLink::Processes
+    } else {
+        NoLink::Io(error.kind())
+    }
+}
+
 impl Links for Net {
     type Key = Key;
 
-    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Key, ErrorKind> {
-        self.driver
+    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Key, NoLink> {
+        let room = self.room.checked_sub(1).ok_or(NoLink::Descriptors)?;
+        let key = self
+            .driver
             .connect(to, Wire::Ssh(Box::new(client)))
-            .map_err(|error| error.kind())
+            .map_err(|error| no_link(&error))?;
+        self.room = room;
+        Ok(key)
     }
 
-    fn spawn(&mut self, request: &Request) -> Result<Key, ErrorKind> {
-        self.locals
+    fn spawn(&mut self, request: &Request) -> Result<Key, NoLink> {
+        let room = self
+            .room
+            .checked_sub(locals::DESCRIPTORS)
+            .ok_or(NoLink::Descriptors)?;
+        let key = self
+            .locals
             .spawn(&mut self.driver, request)
-            .map_err(|error| error.kind())
+            .map_err(|error| no_link(&error))?;
+        self.room = room;
+        Ok(key)
     }
 
     fn client(&mut self, key: Key) -> Option<&mut Client> {
@@ -213,6 +262,8 @@ impl Links for Net {
     }
 
     fn abort(&mut self, key: Key) {
-        self.driver.abort(key);
+        if self.driver.abort(key).is_some() {
+            self.room += 1;
+        }
     }
 }

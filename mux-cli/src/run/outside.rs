@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mux_core::Mailbox;
 use mux_ssh::algorithms::KeyType;
@@ -12,13 +12,14 @@ use mux_ssh::keys::KeyFile;
 
 use super::agents::{Agents, Listing};
 use super::hosts::Hosts;
-use super::input::{Input, Piece, Wish};
+use super::input::Input;
+use super::limits;
 use super::net::{Heard, Net};
 use super::offers::Offers;
 use super::settings::{Prepared as Target, Profile};
 use super::signing::Waiting;
 use super::task::{Done, Task};
-use super::terminal::Terminal;
+use super::terminal::Prompt;
 use crate::hub::{Action, Answer, KeyId, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -70,8 +71,10 @@ pub(crate) struct Outside {
     pub(super) locked: HashMap<KeyId, Vec<Waiting>>,
     /// Keys whose passphrase is to be asked for next, one at a time.
     pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
-    pub(super) asking: Option<Terminal>,
-    input: Option<Input>,
+    pub(super) asking: Option<Prompt>,
+    /// The run is to end: whatever needs a passphrase goes without.
+    pub(super) asks_no_more: bool,
+    pub(super) input: Option<Input>,
     complaints: Complaints,
 }
 
@@ -119,6 +122,7 @@ impl Outside {
             locked: HashMap::new(),
             to_ask: VecDeque::new(),
             asking: None,
+            asks_no_more: false,
             input,
             complaints: Complaints::default(),
         }
@@ -134,7 +138,8 @@ impl Outside {
             Action::Prepare => self.prepare(now, net, ticket),
             Action::Resolve { host, port } => {
                 if let Err(error) = self.pool.submit(now, Task::Resolve { ticket, host, port }) {
-                    self.answer(ticket, Answer::Resolved(Err(error.to_string())));
+                    let why = limits::missing("start a thread", &error);
+                    self.answer(ticket, Answer::Resolved(Err(why)));
                 }
             }
             Action::JudgeHostKey { question, key } => self.judge(now, ticket, question, key),
@@ -165,42 +170,27 @@ impl Outside {
                 }
                 self.collect(now, net);
             }
-            Action::Feed {
-                position,
-                room,
-                may_restart,
-            } => self.feed(
-                now,
-                Wish {
-                    ticket,
-                    position,
-                    room,
-                    may_restart,
-                },
-            ),
-            Action::FeedOver { taken, whole } => {
-                if let Some(input) = &mut self.input {
-                    input.over(ticket.request, taken, whole);
-                }
-            }
-            Action::Remember(memory) => {
-                if let Some(known) = self.targets.get(&ticket.request) {
-                    self.state.learn_server(&known.server, &memory);
-                }
-            }
+            Action::Feed(wish) => self.feed(now, ticket, wish),
+            Action::FeedOver { taken, whole } => self.feed_over(ticket, taken, whole),
+            Action::Remember(memory) => self.remember(ticket, |known, state| {
+                state.learn_server(&known.server, &memory);
+            }),
             Action::RememberKey(key) => {
-                if let (Some(known), Some(fingerprint)) =
-                    (self.targets.get(&ticket.request), self.keyring.fingerprint(key))
-                {
-                    self.state
-                        .learn_key(&known.server, &known.user, fingerprint.to_owned());
+                if let Some(print) = self.keyring.fingerprint(key).map(str::to_owned) {
+                    self.remember(ticket, |known, state| {
+                        state.learn_key(&known.server, &known.user, print);
+                    });
                 }
             }
-            Action::ForgetKey(_) => {
-                if let Some(known) = self.targets.get(&ticket.request) {
-                    self.state.forget_key(&known.server, &known.user);
-                }
-            }
+            Action::ForgetKey(_) => self.remember(ticket, |known, state| {
+                state.forget_key(&known.server, &known.user);
+            }),
+        }
+    }
+
+    fn remember(&mut self, ticket: Ticket, learn: impl FnOnce(&Known, &mut State)) {
+        if let Some(known) = self.targets.get(&ticket.request) {
+            learn(known, &mut self.state);
         }
     }
 
@@ -244,6 +234,11 @@ impl Outside {
             .min()
     }
 
+    /// The loop came round so much later than it was due; what others are given moves by it.
+    pub(crate) fn stood_still(&mut self, late: Duration) {
+        self.agents.stood_still(late);
+    }
+
     pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {
         self.pool.handle_timeout(now);
         self.agents.handle_timeout(now, net);
@@ -252,8 +247,8 @@ impl Outside {
 
     /// The end: memory is written, and the terminal is as it was.
     pub(crate) fn close(&mut self) -> io::Result<()> {
-        if let Some(terminal) = self.asking.take() {
-            terminal.restore();
+        if let Some(prompt) = self.asking.take() {
+            prompt.give_up();
         }
         self.hosts.keep(&mut self.state);
         self.state.save()
@@ -266,26 +261,6 @@ impl Outside {
                 self.prepare(now, net, ticket);
             }
         }
-    }
-
-    /// A command's next piece of input, as soon as there is one.
-    fn feed(&mut self, now: Instant, wish: Wish) {
-        let Some(input) = &mut self.input else { return };
-        match input.wish(wish) {
-            Piece::Here(bytes) => self.answer(wish.ticket, Answer::Fed(bytes)),
-            Piece::InFile(part) => {
-                let ticket = wish.ticket;
-                if let Err(error) = self.pool.submit(now, Task::Read { ticket, part }) {
-                    input.was_read(Err(error));
-                }
-            }
-            Piece::Later => {}
-        }
-    }
-
-    /// The commands' input, if they have any.
-    pub(crate) fn input(&mut self) -> Option<&mut Input> {
-        self.input.as_mut()
     }
 
     pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
@@ -354,21 +329,14 @@ impl Outside {
         match done {
             Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
             Done::Learned { batch, result } => self.learned(now, &batch, result),
-            Done::Read { ticket, result } => {
-                if let Some(bytes) = self.input.as_mut().and_then(|input| input.was_read(result)) {
-                    self.answer(ticket, Answer::Fed(bytes));
-                }
-            }
-            Done::Arrived(arrival) => {
-                let wishes = self.input.as_mut().map(|input| input.arrived(arrival));
-                for wish in wishes.unwrap_or_default() {
-                    self.feed(now, wish);
-                }
-            }
+            Done::Read { ticket, result } => self.fed(ticket, result),
+            Done::Arrived(arrival) => self.arrived(now, arrival),
             Done::Unlocked { key, result } => {
-                self.asking = None;
-                self.unlocked(now, net, key, result);
-                self.ask_next(now, net);
+                // Nobody asks any more if it was given up meanwhile.
+                if self.asking.take().is_some() {
+                    self.unlocked(now, net, key, result);
+                    self.ask_next(now, net);
+                }
             }
         }
     }

@@ -13,9 +13,12 @@ use super::agents::Wanted;
 use super::net::Net;
 use super::outside::Outside;
 use super::task::Task;
-use super::terminal::Terminal;
-use crate::hub::{Answer, KeyId, Ticket};
+use super::terminal;
+use crate::hub::{Answer, KeyId, RequestId, Ticket};
 use crate::keyring::Signing;
+
+/// What a key is given up with when the run ends before its passphrase was typed.
+const NOT_ASKED: &str = "no passphrase given";
 
 /// A signature that waits for a passphrase.
 #[derive(Debug)]
@@ -78,14 +81,10 @@ impl Outside {
         if batch {
             let reason = "needs a passphrase, and BatchMode forbids to ask";
             self.unusable(wanted.ticket, key, reason);
-            let signature = Err(reason.to_owned());
-            return self.answer(
-                wanted.ticket,
-                Answer::Signed {
-                    question: wanted.question,
-                    signature,
-                },
-            );
+            return self.no_passphrase(&wanted, reason);
+        }
+        if self.asks_no_more {
+            return self.no_passphrase(&wanted, NOT_ASKED);
         }
         self.answer(wanted.ticket, Answer::Asking(true));
         let waiting = self.locked.entry(key).or_default();
@@ -94,6 +93,12 @@ impl Outside {
             self.to_ask.push_back((key, file));
         }
         self.ask_next(now, net);
+    }
+
+    fn no_passphrase(&mut self, wanted: &Waiting, reason: &str) {
+        let signature = Err(reason.to_owned());
+        let question = wanted.question;
+        self.answer(wanted.ticket, Answer::Signed { question, signature });
     }
 
     /// Asks for one passphrase at a time: there is one terminal.
@@ -106,26 +111,69 @@ impl Outside {
                 continue;
             }
             let label = self.keyring.label(key);
-            let started = Terminal::open().and_then(|terminal| {
-                let theirs = terminal.try_clone()?;
+            let started = terminal::open().and_then(|(prompt, asker)| {
                 self.pool.submit(
                     now,
                     Task::Unlock {
                         key,
                         label,
                         file,
-                        terminal: theirs,
+                        asker,
                     },
                 )?;
-                Ok(terminal)
+                Ok(prompt)
             });
             match started {
-                Ok(terminal) => self.asking = Some(terminal),
+                Ok(prompt) => {
+                    // Without them the terminal would be left silent; the question is asked all the same.
+                    if let Err(error) = net.watch_job_control() {
+                        log::warn!("signals of the terminal are not heard: {error}");
+                    }
+                    self.asking = Some(prompt);
+                }
                 Err(_) => {
                     let reason = "needs a passphrase, and there is no terminal to ask on";
                     self.unlocked(now, net, key, Err(reason.to_owned()));
                 }
             }
+        }
+    }
+
+    /// Requests that wait until somebody has typed a passphrase.
+    pub(super) fn waiting_for_passphrase(&self) -> Vec<RequestId> {
+        let waiting = self.locked.values().flatten();
+        waiting.map(|waiting| waiting.ticket.request).collect()
+    }
+
+    /// Nobody is asked any more: the run is to end.
+    pub(super) fn ask_no_more(&mut self) {
+        self.asks_no_more = true;
+        self.to_ask.clear();
+        if let Some(prompt) = self.asking.take() {
+            prompt.give_up();
+        }
+        for (key, waiting) in std::mem::take(&mut self.locked) {
+            self.keyring.unlocked(key, Err(NOT_ASKED.to_owned()));
+            for waiting in waiting {
+                self.answer(waiting.ticket, Answer::Asking(false));
+                self.no_passphrase(&waiting, NOT_ASKED);
+            }
+        }
+    }
+
+    /// The process is to stop for a while: the terminal is given back until it goes on.
+    pub(super) fn suspend(&self) {
+        if let Some(prompt) = &self.asking {
+            prompt.restore();
+        }
+        terminal::suspend();
+        self.continued();
+    }
+
+    /// The process goes on.
+    pub(super) fn continued(&self) {
+        if let Some(prompt) = &self.asking {
+            prompt.ask_again();
         }
     }
 

@@ -73,8 +73,8 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         &configuration.default_known_hosts(),
     ) {
         Ok(status) => Ok(status),
-        Err(error) => {
-            complain(&error.to_string());
+        Err(text) => {
+            complain(&text);
             Ok(exit::INTERNAL)
         }
     }
@@ -151,28 +151,40 @@ fn run(
     opened: Option<Opened>,
     warnings: Vec<String>,
     default_known_hosts: &str,
-) -> io::Result<u8> {
+) -> Result<u8, String> {
     let descriptors = limits::descriptors(plan, targets.len());
-    let mut driver = Driver::<Wire>::new()?;
-    let now = driver.turn(Some(std::time::Duration::ZERO))?;
-    let streams = Streams::of_process()?;
+    let set_up = |error| limits::missing("set up the event loop", &error);
+    let mut driver = Driver::<Wire>::new().map_err(set_up)?;
+    let now = driver.turn(Some(std::time::Duration::ZERO)).map_err(set_up)?;
+    let streams =
+        Streams::of_process().map_err(|error| limits::missing("duplicate the standard streams", &error))?;
     let on_terminal = streams.stderr_is_terminal;
     let facts = Facts {
         stdout_is_terminal: streams.stdout_is_terminal,
         stderr_is_terminal: on_terminal,
-        width: on_terminal.then(super::engine::width).flatten(),
+        width: on_terminal.then(super::terminal::width).flatten(),
         ..Facts::of_environment()
     };
-    listen(&mut driver, on_terminal)?;
-    let mut options = Options::new(&plan.output, plan.verbose, &facts, directory()?);
+    listen(&mut driver, on_terminal).map_err(|error| limits::missing("listen for signals", &error))?;
+    let directory = directory().map_err(|error| limits::missing("name a temporary directory", &error))?;
+    let mut options = Options::new(&plan.output, plan.verbose, &facts, directory);
     if opened.as_ref().is_some_and(Opened::is_terminal) {
         options = options.without_progress();
     }
     let output = Output::new(now, options, targets.clone());
     let (reports, mailbox) = driver.mailbox();
-    let writer = Writer::start(streams, ToLoop(reports))?;
-    let outside = outside(plan, &driver, opened, targets.len(), default_known_hosts)?;
-    let net = Net::new(driver, Locals::new(descriptors.before));
+    let writer = Writer::start(streams, ToLoop(reports))
+        .map_err(|error| limits::missing("start the thread that writes output", &error))?;
+    let outside = outside(
+        plan,
+        &driver,
+        opened,
+        &descriptors,
+        targets.len(),
+        default_known_hosts,
+    )
+    .map_err(|error| limits::missing("start the thread that reads input", &error))?;
+    let net = Net::new(driver, Locals::new(descriptors.before), descriptors.links);
     let mut hub = Hub::new(plan.fanout, ready.len());
     hub.limit_at_once(descriptors.at_once);
     let mut engine = Engine::new(
@@ -184,11 +196,13 @@ fn run(
         Stop::new(on_terminal),
         targets,
     );
-    for text in warnings {
+    for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
     }
     submit(now, &mut engine, ready);
-    engine.run(plan.exit)
+    engine
+        .run(plan.exit)
+        .map_err(|error| limits::missing("go on", &error))
 }
 
 /// What the hub asks, with its memory and its threads.
@@ -196,6 +210,7 @@ fn outside(
     plan: &Plan,
     driver: &Driver<Wire>,
     opened: Option<Opened>,
+    descriptors: &limits::Descriptors,
     commands: usize,
     default_known_hosts: &str,
 ) -> io::Result<Outside> {
@@ -208,7 +223,7 @@ fn outside(
         Transport::Local => State::default(),
     };
     let hosts = Hosts::new(default_known_hosts.to_owned());
-    let work = (Pool::new(results), done);
+    let work = (Pool::new(results, descriptors.threads), done);
     Ok(Outside::new(hosts, state, work, input.transpose()?))
 }
 
@@ -247,7 +262,8 @@ fn unusable(request: RequestId, message: String) -> Event {
 }
 
 fn listen(driver: &mut Driver<Wire>, on_terminal: bool) -> io::Result<()> {
-    let mut signals = limits::not_ignored(&[Signal::INT, Signal::TERM, Signal::HUP, Signal::USR1]);
+    let mut signals =
+        limits::not_ignored(&[Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP, Signal::USR1]);
     if on_terminal {
         signals.push(Signal::WINCH.as_raw());
     }

@@ -6,6 +6,8 @@ use crate::exit::Cut;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     Interrupt,
+    /// Ctrl-\ on a terminal: the key for what does not end by Ctrl-C.
+    Quit,
     Terminate,
     Hangup,
 }
@@ -56,10 +58,16 @@ impl Stop {
         order
     }
 
+    /// The first signal already stops: there is nothing that a person would want to know first.
+    pub(crate) fn kill_at_once(&mut self) {
+        self.last = Some(Order::Kill);
+    }
+
     /// What the exit status says about it.
     pub(crate) fn cut(&self) -> Option<Cut> {
         self.first_signal.map(|signal| match signal {
             Signal::Interrupt => Cut::Interrupt,
+            Signal::Quit => Cut::Quit,
             Signal::Terminate | Signal::Hangup => Cut::Terminate,
         })
     }
@@ -112,6 +120,11 @@ mod tests {
             Cut::Interrupt,
         );
         check(false, &[(Signal::Hangup, Order::Kill)], Cut::Terminate);
+        check(
+            true,
+            &[(Signal::Quit, Order::Kill), (Signal::Interrupt, Order::Leave)],
+            Cut::Quit,
+        );
     }
 
     #[test]

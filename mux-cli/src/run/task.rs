@@ -11,7 +11,7 @@ use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
 use super::in_file::InFile;
 use super::lessons::{Batch, Written};
 use super::source::Arrival;
-use super::terminal::Terminal;
+use super::terminal::Asker;
 use crate::files::FileError;
 use crate::hub::{KeyId, Ticket};
 use crate::pool::Work;
@@ -36,7 +36,7 @@ pub(crate) enum Task {
         key: KeyId,
         label: Arc<str>,
         file: Arc<KeyFile>,
-        terminal: Terminal,
+        asker: Asker,
     },
 }
 
@@ -85,10 +85,10 @@ impl Work for Task {
                 key,
                 label,
                 file,
-                terminal,
+                asker,
             } => Done::Unlocked {
                 key,
-                result: unlock(&label, &file, terminal),
+                result: unlock(&label, &file, asker),
             },
         }
     }
@@ -108,10 +108,10 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     }
 }
 
-fn unlock(label: &str, file: &KeyFile, mut terminal: Terminal) -> Result<PrivateKey, String> {
+fn unlock(label: &str, file: &KeyFile, mut asker: Asker) -> Result<PrivateKey, String> {
     let mut question = format!("Enter passphrase for key '{label}': ");
     for _ in 0..TRIES {
-        let passphrase = terminal
+        let passphrase = asker
             .ask(&question)
             .map_err(|error| format!("no passphrase: {error}"))?;
         if passphrase.is_empty() {

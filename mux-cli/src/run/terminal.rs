@@ -1,72 +1,189 @@
-//! The terminal that a passphrase is read from, whatever standard input is. Decides how it is asked; never when.
+//! The terminal that a passphrase is read from, whatever standard input is. Decides how it is asked, and how the
+//! terminal is left when the process is stopped, continued or told not to wait; never whether to ask.
+//!
+//! Two ends: an [`Asker`] on a thread, which waits for the line, and the loop's [`Prompt`], which hears the signals.
+//! A byte between them means "ask again", the end of it "nobody wants to know any more".
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use nix::sys::signal::{Signal as Raised, raise};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{getpgid, getpgrp, getppid, getsid};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use zeroize::Zeroizing;
 
 /// What a passphrase is cut to: longer lines are not typed by people.
 const MAX_PASSPHRASE: usize = 1024;
 
+/// The loop's end: while it is kept, somebody is being asked.
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    terminal: Terminal,
+    asker: UnixStream,
+}
+
+/// The thread's end.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    terminal: Terminal,
+    owner: UnixStream,
+}
+
 /// A terminal with its settings as they were.
 #[derive(Debug)]
-pub(crate) struct Terminal {
+struct Terminal {
     file: File,
     settings: Termios,
 }
 
-impl Terminal {
-    /// The controlling terminal of the process, if it has one.
-    pub(crate) fn open() -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
-        let settings = tcgetattr(&file)?;
-        Ok(Self { file, settings })
+/// Both ends, on the controlling terminal of the process, if it has one.
+pub(crate) fn open() -> io::Result<(Prompt, Asker)> {
+    let file = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+    let settings = tcgetattr(&file)?;
+    let theirs = Terminal {
+        file: file.try_clone()?,
+        settings: settings.clone(),
+    };
+    let (asker, owner) = UnixStream::pair()?;
+    asker.set_nonblocking(true)?;
+    let terminal = Terminal { file, settings };
+    Ok((
+        Prompt { terminal, asker },
+        Asker {
+            terminal: theirs,
+            owner,
+        },
+    ))
+}
+
+impl Prompt {
+    /// Gives the terminal back as it was: the process is about to stop or to end.
+    pub(crate) fn restore(&self) {
+        self.terminal.restore();
     }
 
-    /// Another handle on the same terminal: one thread reads, another puts the settings back if the process ends.
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self {
-            file: self.file.try_clone()?,
-            settings: self.settings.clone(),
-        })
+    /// The process goes on: asks again, unless the question still stands.
+    pub(crate) fn ask_again(&self) {
+        // Full or closed: the thread has been told, or is done.
+        let _ = (&self.asker).write(b".");
     }
 
+    /// Nobody waits for the answer any more.
+    pub(crate) fn give_up(mut self) {
+        self.terminal.restore();
+        // What follows does not stand behind the question.
+        let _ = self.terminal.file.write_all(b"\n");
+    }
+}
+
+impl Asker {
     /// Asks, and reads one line without showing it. Blocks.
     pub(crate) fn ask(&mut self, question: &str) -> io::Result<Zeroizing<String>> {
-        let mut silent = self.settings.clone();
-        silent.local_modes.remove(LocalModes::ECHO);
-        silent
-            .local_modes
-            .insert(LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG);
-        tcsetattr(&self.file, OptionalActions::Flush, &silent)?;
-        self.file.write_all(question.as_bytes())?;
-        let line = self.line();
-        self.restore();
+        self.terminal.show(question)?;
+        let line = self.line(question);
+        self.terminal.restore();
         line
     }
 
-    /// Puts the settings back as they were found.
-    pub(crate) fn restore(&self) {
-        if let Err(error) = tcsetattr(&self.file, OptionalActions::Now, &self.settings) {
-            log::warn!("could not restore the terminal: {error}");
-        }
-    }
-
-    fn line(&mut self) -> io::Result<Zeroizing<String>> {
+    fn line(&mut self, question: &str) -> io::Result<Zeroizing<String>> {
         let mut line = Zeroizing::new(Vec::with_capacity(MAX_PASSPHRASE));
         let mut byte = [0];
         while line.len() < MAX_PASSPHRASE {
-            match self.file.read(&mut byte) {
+            if self.is_told()? {
+                if self.owner.read(&mut byte)? == 0 {
+                    return Err(io::Error::new(ErrorKind::Interrupted, "given up"));
+                }
+                // Stopped without a warning, with the question still there and nothing shown: nothing to repeat.
+                if !self.terminal.is_silent()? {
+                    line.clear();
+                    self.terminal.show(question)?;
+                }
+                continue;
+            }
+            match self.terminal.file.read(&mut byte) {
                 Ok(0) => break,
                 Ok(_) if byte == *b"\n" => break,
                 Ok(_) => line.extend_from_slice(&byte),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         String::from_utf8(std::mem::take(&mut *line))
             .map(Zeroizing::new)
-            .map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
+            .map_err(|_| io::Error::from(ErrorKind::InvalidData))
     }
+
+    /// Waits for the terminal or the loop; true: the loop has something to say.
+    fn is_told(&self) -> io::Result<bool> {
+        let mut ends = [
+            PollFd::new(&self.owner, PollFlags::IN),
+            PollFd::new(&self.terminal.file, PollFlags::IN),
+        ];
+        match poll(&mut ends, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [owner, terminal] = &ends;
+        match (owner.revents().is_empty(), terminal.revents().is_empty()) {
+            (true, true) => self.is_told(),
+            (told, _) => Ok(!told),
+        }
+    }
+}
+
+impl Terminal {
+    /// Nothing that is typed is shown, and what was typed before does not count. In the background this stops the
+    /// process, as any use of the terminal does, until it is brought to the front.
+    fn show(&mut self, question: &str) -> io::Result<()> {
+        let mut silent = self.settings.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        silent
+            .local_modes
+            .insert(LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG);
+        while let Err(error) = tcsetattr(&self.file, OptionalActions::Flush, &silent) {
+            if error != Errno::INTR {
+                return Err(error.into());
+            }
+        }
+        self.file.write_all(question.as_bytes())
+    }
+
+    fn is_silent(&self) -> io::Result<bool> {
+        Ok(!tcgetattr(&self.file)?.local_modes.contains(LocalModes::ECHO))
+    }
+
+    /// Puts the settings back as they were found. In the background the terminal is somebody else's.
+    fn restore(&self) {
+        if tcgetpgrp(&self.file).is_ok_and(|front| front != getpgrp()) {
+            return;
+        }
+        if let Err(error) = tcsetattr(&self.file, OptionalActions::Now, &self.settings) {
+            log::warn!("could not restore the terminal: {error}");
+        }
+    }
+}
+
+/// Stops the process, as SIGTSTP does if nobody catches it; returns when it is continued.
+///
+/// A process that no shell watches is not to stop: nobody could continue it. Where the parent is such a shell it is
+/// plain; elsewhere the kernel knows, and applies the rule to SIGTTIN, which nobody catches, as to SIGTSTP.
+pub(super) fn suspend() {
+    let shell = getppid().is_some_and(|parent| {
+        getsid(Some(parent)).ok() == getsid(None).ok()
+            && getpgid(Some(parent)).is_ok_and(|group| group != getpgrp())
+    });
+    // To this thread, so that it does not run on before it stops.
+    let stopped = raise(if shell { Raised::SIGSTOP } else { Raised::SIGTTIN });
+    if let Err(error) = stopped {
+        log::warn!("could not stop: {error}");
+    }
+}
+
+/// Columns of the terminal on standard error.
+pub(super) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mux_cli::hub::{Answer, Stage, Status};
+use mux_cli::hub::{Answer, Outcome, Stage, Status};
 use mux_ssh::server::{Act, Moment, Plan, Point};
 
 use crate::sim::{Behaviour, Commands, Sim, good, server};
@@ -153,4 +153,51 @@ fn a_timeout_of_the_command_is_the_only_one_called_timeout() {
     assert_eq!(error.message, "not finished within 1.5s");
     assert!(at < Duration::from_secs(2), "{at:?}");
     assert!(sim.hub.left_running().is_empty());
+}
+
+/// A host that answers, a process that stands still for a minute when so much time has passed since the start, and
+/// what comes of it.
+fn stand_still(at: Duration) -> Outcome {
+    let mut sim = Sim::new(4, 1);
+    let address = crate::sim::address(1);
+    sim.behave(address, good());
+    let mut request = sim.request(1, "192.0.2.1");
+    request.login_timeout = Duration::from_secs(10);
+    request.command_timeout = Some(Duration::from_secs(10));
+    sim.submit(request);
+    sim.run_for(at);
+    let due = sim.hub.poll_timeout();
+    sim.pass(Duration::from_secs(60));
+    let late = due.map_or(Duration::ZERO, |due| sim.now.saturating_duration_since(due));
+    sim.hub.stood_still(sim.now, &mut sim.net, late);
+    sim.run();
+    sim.outcome(1).clone()
+}
+
+#[test]
+fn time_for_which_the_process_stood_still_is_nobodys() {
+    for step in 0..12 {
+        let at = step * crate::sim::RTT / 2;
+        let outcome = stand_still(at);
+        assert_eq!(
+            outcome.status,
+            Status::Ok,
+            "stopped after {at:?}: {:?}",
+            outcome.error
+        );
+    }
+}
+
+#[test]
+fn a_host_that_is_dead_stays_so_when_the_process_has_stood_still() {
+    let mut sim = Sim::new(4, 1);
+    sim.host(1, Behaviour::Mute);
+    sim.run_for(Duration::from_secs(5));
+    sim.pass(Duration::from_secs(60));
+    sim.hub
+        .stood_still(sim.now, &mut sim.net, Duration::from_secs(55));
+    sim.run();
+    let (at, outcome) = sim.finished(1);
+    assert_eq!(outcome.status, Status::Unreachable);
+    assert_eq!(at.as_secs(), 66, "a second more than nothing");
 }

@@ -75,6 +75,67 @@ fn a_server_that_hears_nothing_before_none_is_remembered_as_such() {
     assert_eq!(none_first, [false, true]);
 }
 
+/// Kinds of server whose refusal of an early login a reset may take along.
+const SWALLOW: [&str; 2] = ["SSH-2.0-dropbear_2022.83", "SSH-2.0-paramiko_5.1.0"];
+
+/// A login by the first of two keys is cut off without an answer; then the server is `after`.
+fn cut_off(ident: &str, after: impl FnOnce(&Sim, &mut ServerConfig) -> bool) -> Sim {
+    let mut sim = Sim::new(1, 1);
+    sim.keys = vec![key(), key()];
+    let mut config = server();
+    config.ident = ident.to_owned();
+    let plan = Plan::new().with(Point::Before(Moment::AuthSuccess, 1), Act::Close);
+    sim.host(
+        1,
+        Behaviour::Serving(Arc::new(config.clone()), plan, Commands::Echo(0)),
+    );
+    sim.run_for(3 * RTT);
+    let behaviour = match after(&sim, &mut config) {
+        true => serving(config, Commands::Echo(0)),
+        false => Behaviour::Refusing,
+    };
+    sim.behave(address(1), behaviour);
+    sim.net.commands.clear();
+    sim.run();
+    sim
+}
+
+#[test]
+fn after_a_login_that_had_no_answer_a_refused_key_proves_that_nothing_ran_and_the_next_one_logs_in() {
+    for ident in SWALLOW {
+        let sim = cut_off(ident, |sim, config| {
+            config.authorized = Authorized::Keys(vec![sim.keys[1].public().clone()]);
+            true
+        });
+        let outcome = sim.outcome(1);
+        assert_eq!((outcome.status, outcome.attempts), (Status::Ok, 2), "{outcome:?}");
+        assert_eq!(sim.forgotten, [KeyId(0)]);
+        assert_eq!(sim.net.commands.len(), 1);
+    }
+}
+
+#[test]
+fn after_a_login_that_had_no_answer_nothing_is_sent_again_unless_the_key_is_refused() {
+    for ident in SWALLOW {
+        let accepts = cut_off(ident, |_, _| true);
+        let is_gone = cut_off(ident, |_, _| false);
+        for sim in [accepts, is_gone] {
+            let outcome = sim.outcome(1);
+            assert_eq!(
+                (outcome.status, outcome.attempts),
+                (Status::Unknown, 2),
+                "{outcome:?}"
+            );
+            let message = &outcome.error.as_ref().unwrap().message;
+            assert!(
+                message.starts_with("connection lost, may have run: "),
+                "{message}"
+            );
+            assert!(sim.net.commands.is_empty());
+        }
+    }
+}
+
 #[test]
 fn an_early_login_that_ends_the_connection_is_repeated_step_by_step_with_the_other_keys() {
     let mut sim = Sim::new(1, 1);

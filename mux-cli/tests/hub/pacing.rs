@@ -207,3 +207,38 @@ fn under_a_small_fanout_silent_hosts_hold_nobody_up_for_long() {
     assert!(last < Duration::from_secs(5), "{last:?}");
     assert!(sim.log.last().unwrap().0 < Duration::from_secs(66));
 }
+
+#[test]
+fn nobody_fails_for_want_of_descriptors_while_others_have_some() {
+    let mut sim = Sim::new(16, 40);
+    sim.net.most_links = Some(3);
+    for id in 1..=40 {
+        sim.host(id, good());
+    }
+    sim.run();
+    for id in 1..=40 {
+        let outcome = sim.outcome(id);
+        assert_eq!(
+            (outcome.status, outcome.attempts),
+            (Status::Ok, 1),
+            "{id}: {:?}",
+            outcome.error
+        );
+    }
+}
+
+#[test]
+fn without_a_descriptor_to_wait_for_it_is_said_what_to_raise() {
+    let mut sim = Sim::new(2, 3);
+    sim.net.most_links = Some(0);
+    for id in 1..=3 {
+        sim.host(id, good());
+    }
+    sim.run();
+    for id in 1..=3 {
+        let outcome = sim.outcome(id);
+        let message = "could not connect within 10s: too many open files; raise ulimit -n or lower -f";
+        assert_eq!(outcome.error.as_ref().unwrap().message, message);
+        assert_eq!(outcome.status, Status::Unreachable);
+    }
+}

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mux_cli::hub::{
-    Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, MissingStatus, Offer, Outcome,
-    Prepared, Request, RequestId, SshOptions, StreamKind, Ticket, Transport,
+    Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, MissingStatus, NoLink, Offer,
+    Outcome, Prepared, Request, RequestId, SshOptions, StreamKind, Ticket, Transport, Wish,
 };
 use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
@@ -77,6 +77,8 @@ pub(crate) struct Network {
     behaviours: HashMap<SocketAddr, Behaviour>,
     links: BTreeMap<usize, Link>,
     next: usize,
+    /// How many links there can be at once; those that are being closed count.
+    pub(crate) most_links: Option<usize>,
     /// Every connection that was started.
     pub(crate) connects: Vec<(Duration, SocketAddr)>,
     /// Commands that servers were given, in order.
@@ -112,7 +114,7 @@ pub(crate) struct Sim {
     /// What commands read, once they ask for it; none: nothing comes, and no end.
     pub(crate) input: Option<Vec<u8>>,
     /// Which attempts asked for how much from where, and whether they might start over.
-    pub(crate) wishes: Vec<(Ticket, u64, usize, bool)>,
+    pub(crate) wishes: Vec<(Ticket, Wish)>,
     /// How far each request came.
     pub(crate) taken: Vec<(RequestId, u64, bool)>,
     /// What was to be remembered.
@@ -226,6 +228,12 @@ impl Sim {
         self.net.now = Some(end);
     }
 
+    /// Time goes by and nobody looks.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.net.now = Some(self.now);
+    }
+
     /// Runs until every request has ended.
     pub(crate) fn run(&mut self) {
         self.run_for(Duration::from_secs(3600));
@@ -312,17 +320,13 @@ impl Sim {
                 }
             }
             Action::SigningOver | Action::RememberKey(_) => return,
-            Action::Feed {
-                position,
-                room,
-                may_restart,
-            } => {
-                self.wishes.push((ticket, position, room, may_restart));
-                let place = usize::try_from(position).unwrap();
+            Action::Feed(wish) => {
+                self.wishes.push((ticket, wish));
+                let place = usize::try_from(wish.position).unwrap();
                 let Some(input) = self.input.as_ref().map(|input| &input[place..]) else {
                     return;
                 };
-                Answer::Fed(Bytes::copy_from_slice(&input[..input.len().min(room)]))
+                Answer::Fed(Bytes::copy_from_slice(&input[..input.len().min(wish.room)]))
             }
             Action::FeedOver { taken, whole } => return self.taken.push((ticket.request, taken, whole)),
             Action::Remember(memory) => return self.remembered.push(memory),
@@ -588,7 +592,10 @@ fn killed(server: &mut Server, session: mux_ssh::server::SessionId, signal: &str
 impl Links for Network {
     type Key = usize;
 
-    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<usize, ErrorKind> {
+    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<usize, NoLink> {
+        if self.links.len() >= self.most_links.unwrap_or(usize::MAX) {
+            return Err(NoLink::Descriptors);
+        }
         let now = self.now();
         self.connects.push((now - self.start.unwrap(), to));
         let behaviour = self.behaviours.get(&to).cloned().unwrap_or(Behaviour::Dropping);
@@ -618,8 +625,8 @@ impl Links for Network {
         Ok(key)
     }
 
-    fn spawn(&mut self, _request: &Request) -> Result<usize, ErrorKind> {
-        Err(ErrorKind::Unsupported)
+    fn spawn(&mut self, _request: &Request) -> Result<usize, NoLink> {
+        Err(NoLink::Io(ErrorKind::Unsupported))
     }
 
     fn local_room(&mut self, _key: usize) -> usize {

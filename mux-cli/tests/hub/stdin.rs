@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mux_cli::hub::{Reason, Request, RequestId, Status};
+use mux_cli::hub::{Reason, Request, RequestId, Status, Wish};
 use mux_ssh::server::{Act, Moment, Plan, Point};
 
 use crate::sim::{Behaviour, Commands, RTT, Sim, address, good, server};
@@ -47,12 +47,12 @@ fn ahead_of_the_session_no_more_than_16_kib_are_asked_for() {
     let ahead: usize = sim
         .wishes
         .iter()
-        .filter(|(.., early)| *early)
-        .map(|(_, _, room, _)| room)
+        .filter(|(_, wish)| wish.may_restart)
+        .map(|(_, wish)| wish.room)
         .sum();
     assert_eq!(ahead, 16 * 1024);
     let mut place = 0;
-    for (_, position, room, _) in &sim.wishes {
+    for (_, Wish { position, room, .. }) in &sim.wishes {
         assert_eq!(*position, place, "each byte is asked for once: {:?}", sim.wishes);
         place = (place + *room as u64).min(1_000_000);
     }
@@ -69,7 +69,7 @@ fn a_server_that_takes_no_more_is_given_no_more() {
         Some(&vec![b'x'; 64_000_000]),
     );
     sim.run_for(Duration::from_secs(5));
-    let asked: usize = sim.wishes.iter().map(|(_, _, room, _)| room).sum();
+    let asked: usize = sim.wishes.iter().map(|(_, wish)| wish.room).sum();
     // The window of the server, and what may wait in the client.
     assert!(asked <= 2 * 1024 * 1024 + 256 * 1024, "{asked} bytes asked for");
 }
@@ -91,8 +91,8 @@ fn an_attempt_that_starts_over_reads_from_the_start() {
     let starts: Vec<u32> = sim
         .wishes
         .iter()
-        .filter(|(_, position, ..)| *position == 0)
-        .map(|(ticket, ..)| ticket.attempt)
+        .filter(|(_, wish)| wish.position == 0)
+        .map(|(ticket, _)| ticket.attempt)
         .collect();
     assert_eq!(
         (starts.len(), sim.outcome(1).status),

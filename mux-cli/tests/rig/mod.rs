@@ -98,7 +98,9 @@ impl Rig {
         // With a home of their own, sessions don't run what the user's shell does at its start.
         // Where sshd as root wants to lock itself up; a package creates it at boot only.
         let _ = fs::create_dir_all("/run/sshd");
-        let sshd = Command::new("/usr/sbin/sshd")
+        // Another one than the system's, where a test of newer ones asks for it.
+        let program = std::env::var_os("MUX_TEST_SSHD").unwrap_or_else(|| "/usr/sbin/sshd".into());
+        let sshd = Command::new(program)
             .args(["-D", "-e", "-f", &self.text("sshd_config")])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -149,13 +149,13 @@ fn directories_that_can_not_be_used_are_said_before_anything_runs() {
     let (file, dir) = (rig.text("file"), rig.text("both"));
     let run = |args: &[&str]| rig.run(&[args, &["-w", "web1", "--", "echo hello"][..]].concat());
     let ran = run(&["--outdir", &file]);
-    let stderr = "mux: --outdir DIR/file: File exists (os error 17)\n";
+    let stderr = "mux: --outdir DIR/file: not a directory\n";
     assert_eq!(
         (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
         (2, "", stderr)
     );
     let ran = run(&["--errdir", &format!("{file}/below")]);
-    let stderr = "mux: --errdir DIR/file/below: Not a directory (os error 20)\n";
+    let stderr = "mux: --errdir DIR/file/below: not a directory\n";
     assert_eq!((ran.status, ran.stderr.as_str()), (2, stderr));
     let ran = run(&["--outdir", &dir, "--errdir", &format!("{dir}/../both")]);
     assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);

@@ -27,7 +27,7 @@ fn unused_and_denied(rig: &Rig, why: &str) -> String {
 }
 
 /// A server that takes keys and nothing else, so that what it offers is the same everywhere.
-fn keys_only() -> Rig {
+pub(crate) fn keys_only() -> Rig {
     Rig::with("AuthenticationMethods publickey\nPasswordAuthentication no\nKbdInteractiveAuthentication no")
 }
 
@@ -75,7 +75,7 @@ fn a_missing_key_is_named() {
 }
 
 /// Locks the key under a passphrase.
-fn lock(rig: &Rig) {
+pub(crate) fn lock(rig: &Rig) {
     let keygen = Command::new("ssh-keygen")
         .args(["-q", "-p", "-P", "", "-N", "secret", "-f", &rig.text("id")])
         .status();

@@ -11,6 +11,8 @@ mod failures;
 mod host_keys;
 mod inputs;
 mod keys;
+mod limits;
+mod prompts;
 mod results;
 mod retries;
 #[expect(dead_code, reason = "other tests use the rest of it")]

@@ -206,3 +206,63 @@ fn the_third_interrupt_leaves_at_once_and_says_what_may_still_run() {
         start.elapsed()
     );
 }
+
+/// The letter that /proc has for what a process does.
+fn state(child: &Child) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+#[test]
+fn hosts_that_answered_while_the_process_was_stopped_have_not_timed_out() {
+    let rig = Rig::new();
+    let (ready, go, done) = (rig.text("ready"), rig.text("go"), rig.text("done"));
+    let command =
+        format!("echo x >> {ready}; until [ -e {go} ]; do sleep 0.05; done; echo ok; echo x >> {done}");
+    let lines = |name: &str| fs::read_to_string(name).unwrap_or_default().lines().count();
+    let child = start(
+        &rig,
+        &["--timeout", "5", "-b", "-w", "web[01-10]", "--", &command],
+    );
+    wait_for("ten hosts to begin", || lines(&ready) == 10);
+    send(&child, Signal::STOP);
+    wait_for("the process to stand still", || state(&child) == Some('T'));
+    let everybody_is_late = std::time::Instant::now() + std::time::Duration::from_secs(6);
+    fs::write(&go, "").unwrap();
+    wait_for("ten hosts to end", || lines(&done) == 10);
+    wait_for("the time to be over", || {
+        std::time::Instant::now() > everybody_is_late
+    });
+    send(&child, Signal::CONT);
+    let ran = rig.finish(child.wait_with_output().unwrap());
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    assert!(ran.stdout.contains("web[01-10] (10)"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_command_that_was_stopped_has_no_status_of_its_own() {
+    let rig = Rig::new();
+    let command = "trap 'exit 0' TERM; while :; do sleep 0.1; done";
+    let ran = rig.run(&["--timeout", "1", "--output", "jsonl", "-w", "web1", "--", command]);
+    let line = ran.stdout.lines().next().unwrap();
+    assert!(
+        line.contains(r#""status":"timeout""#) && line.contains(r#""rc":null"#),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_reader_that_stands_still_does_not_hide_that_the_commands_have_ended() {
+    let rig = Rig::new();
+    let mut child = start(&rig, &["-w", "web[1-5]", "--", "seq 2000001"]);
+    // As much as fits into the pipe, and then nothing for a while.
+    let mut byte = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    send(&child, Signal::TERM);
+    std::thread::sleep(std::time::Duration::from_secs(8));
+    let ran = rig.finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.status, 143, "{}", ran.stderr);
+    assert!(ran.stderr.contains("cancelled=5"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("may still be running"), "{}", ran.stderr);
+}

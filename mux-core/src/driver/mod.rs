@@ -313,8 +313,9 @@ impl<P: Protocol> Driver<P> {
     }
 }
 
-/// The system has no room for one more descriptor, now.
-fn is_shortage(error: &io::Error) -> bool {
+/// Whether the system has no room for one more descriptor, now: a reason to wait until another one was closed.
+#[must_use]
+pub fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
     error.kind() == ErrorKind::OutOfMemory

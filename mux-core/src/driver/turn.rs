@@ -12,7 +12,7 @@ use crate::{Event, Key, Readiness, Ready};
 
 impl<P: Protocol> Driver<P> {
     /// Flushes what is still unflushed, waits for at most `max_wait` until something happens, and returns the time
-    /// after that. The only place that reads the clock.
+    /// after that. The only place, with the turn of the reactor in it, that reads the clock.
     ///
     /// # Errors
     /// What the system says about waiting. What befalls a single link is an event.

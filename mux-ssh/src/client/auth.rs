@@ -3,17 +3,17 @@
 //! It signs nothing itself: signatures are asked for by an event. What may be sent ahead of an answer is decided
 //! elsewhere; it only tells whether a signed request is out.
 
+mod answers;
+
 use bytes::{Bytes, BytesMut};
 
 use super::events::Events;
-use super::incoming::cut;
 use super::packet::Packet;
-use super::userauth::{self, USERAUTH};
-use super::{AuthViolation, Event, Identity, QuestionId, SessionBinding};
+use super::userauth;
+use super::{Event, Identity, QuestionId, SessionBinding};
+use crate::Error;
 use crate::algorithms::{KeyType, SignatureAlgorithm};
-use crate::message;
 use crate::wire::{Reader, Writer};
-use crate::{Error, Violation};
 
 /// Banners of one login, all together: a page of legal text is 4 KiB.
 const MAX_BANNER_BYTES: usize = 64 * 1024;
@@ -34,6 +34,8 @@ pub(crate) struct AuthConfig {
     /// Ask with `none` before anything else.
     pub(crate) none_first: bool,
     pub(crate) accept_none: bool,
+    /// Whether this identity is accepted decides whether an earlier login with it can have gone well.
+    pub(crate) doubted: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -135,7 +137,18 @@ impl Auth {
 
     /// Whether a signed request is out: what is sent now is looked at after it was judged.
     pub(crate) fn is_signed(&self) -> bool {
-        matches!(self.step, Step::Asked(Request::Signed { .. }))
+        self.signed_by().is_some()
+    }
+
+    /// The identity whose signed request is out.
+    pub(crate) fn signed_by(&self) -> Option<usize> {
+        match self.step {
+            Step::Asked(Request::Signed { identity }) => Some(identity),
+            Step::Asked(Request::None | Request::Query { .. })
+            | Step::Choose
+            | Step::Send(..)
+            | Step::Signing { .. } => None,
+        }
     }
 
     /// Whether the server was asked and has not answered anything yet.
@@ -260,107 +273,17 @@ impl Auth {
         };
     }
 
-    /// Handles one payload; it is not empty.
-    pub(crate) fn handle(&mut self, payload: &[u8], events: &mut Events) -> Result<Progress, Error> {
-        let mut reader = Reader::new(payload);
-        match reader.byte()? {
-            message::SERVICE_ACCEPT => self.service_accept(reader)?,
-            message::USERAUTH_FAILURE => return Ok(self.refused(reader, events)?),
-            message::USERAUTH_SUCCESS => return Ok(self.success(reader)?),
-            message::USERAUTH_BANNER => self.banner(reader, events)?,
-            message::USERAUTH_PK_OK => self.pk_ok(reader, events)?,
-            number => return Err(Violation::UnexpectedMessage(number).into()),
-        }
-        Ok(Progress::Waits)
-    }
-
-    fn service_accept(&mut self, mut reader: Reader<'_>) -> Result<(), Violation> {
-        if self.service != Service::Asked || reader.string()? != USERAUTH.as_bytes() {
-            return Err(AuthViolation::Service.into());
-        }
-        self.service = Service::Accepted;
-        reader.finish()
-    }
-
-    fn refused(&mut self, mut reader: Reader<'_>, events: &mut Events) -> Result<Progress, Violation> {
-        let Step::Asked(request) = self.step else {
-            return Err(AuthViolation::Unasked.into());
-        };
-        let list = reader.name_list()?;
-        let partial = reader.boolean()?;
-        reader.finish()?;
-        let methods: Vec<String> = list
-            .iter()
-            .take(MAX_METHODS + 1)
-            .map(|name| cut(name.as_bytes(), 64))
-            .collect();
-        if methods.len() > MAX_METHODS {
-            return Err(AuthViolation::TooManyMethods.into());
-        }
-        match request {
-            Request::Query { identity, .. } | Request::Signed { identity } if !partial => {
-                self.refused = Some(identity);
-                events.push(Event::KeyRefused { identity });
-            }
-            Request::None | Request::Query { .. } | Request::Signed { .. } => {}
-        }
-        if !methods.iter().any(|method| method == "publickey") {
-            // No other method is supported: whatever is left to try would be refused as well.
-            self.next = self.config.identities.len();
-        }
-        let partial = partial || self.refusal.as_ref().is_some_and(|earlier| earlier.partial);
-        self.refusal = Some(Refusal { methods, partial });
-        self.step = Step::Choose;
-        Ok(Progress::Refused)
-    }
-
-    fn success(&mut self, reader: Reader<'_>) -> Result<Progress, Violation> {
-        reader.finish()?;
-        match self.step {
-            Step::Asked(Request::Signed { identity }) => Ok(Progress::Success(Some(identity))),
-            Step::Asked(Request::None) if self.config.accept_none => Ok(Progress::Success(None)),
-            Step::Asked(Request::None | Request::Query { .. }) => {
-                Err(AuthViolation::SuccessWithoutProof.into())
-            }
-            Step::Choose | Step::Send(..) | Step::Signing { .. } => Err(AuthViolation::Unasked.into()),
-        }
-    }
-
-    fn banner(&mut self, mut reader: Reader<'_>, events: &mut Events) -> Result<(), Violation> {
-        let text = reader.string()?;
-        if self.service == Service::Wanted {
-            return Err(Violation::UnexpectedMessage(message::USERAUTH_BANNER));
-        }
-        self.banners += 1;
-        self.banner_bytes += text.len();
-        if self.banners > MAX_BANNERS || self.banner_bytes > MAX_BANNER_BYTES {
-            return Err(AuthViolation::BannerFlood.into());
-        }
-        events.push(Event::Banner(String::from_utf8_lossy(text).into_owned()));
-        Ok(())
-    }
-
-    fn pk_ok(&mut self, mut reader: Reader<'_>, events: &mut Events) -> Result<(), Violation> {
-        let Step::Asked(Request::Query { identity, algorithm }) = self.step else {
-            return Err(AuthViolation::Unasked.into());
-        };
-        let (name, blob) = (reader.string()?, reader.string()?);
-        reader.finish()?;
-        if name != algorithm.name().as_bytes() || blob != self.key(identity) {
-            return Err(AuthViolation::OtherKey.into());
-        }
-        self.step = self.sign(identity, algorithm, events);
-        Ok(())
-    }
-
     /// What this key signs with. Only RSA has a choice, and only there is the server's list asked (RFC 8332 §3.3):
-    /// some servers list nothing else. A server that said nothing gets the strongest.
+    /// some servers list nothing else. One that said nothing, or has not said it yet, gets what RFC 8332 §3 recommends
+    /// to all: dropbear has nothing above it.
     fn algorithm_for(&self, identity: &Identity) -> Option<SignatureAlgorithm> {
-        let mut possible = identity.key.key_type().signature_algorithms().iter().copied();
+        let key_type = identity.key.key_type();
+        let mut possible = key_type.signature_algorithms().iter().copied();
         match &self.algorithms {
-            Some(accepted) if identity.key.key_type() == KeyType::Rsa => {
+            Some(accepted) if key_type == KeyType::Rsa => {
                 possible.find(|algorithm| accepted.contains(algorithm))
             }
+            None if key_type == KeyType::Rsa => Some(SignatureAlgorithm::RsaSha2_256),
             Some(_) | None => possible.next(),
         }
     }

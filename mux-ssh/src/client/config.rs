@@ -30,6 +30,11 @@ pub struct ClientConfig {
     /// Nothing before its time: one request at a time, `none` first, as the `ssh` program does it.
     /// For the one reconnect after [`Error::EarlyAuthRefused`](crate::Error::EarlyAuthRefused).
     pub cautious: bool,
+    /// This identity signed in an earlier connection, with the command behind it, and was not answered
+    /// ([`Event::LoginUnanswered`](super::Event::LoginUnanswered)). If the server refuses it now, it refused it then,
+    /// and the command did not run. Unless it does, nothing is sent again: the connection ends with
+    /// [`Error::MayHaveRun`](crate::Error::MayHaveRun). For use with `cautious`, under which it is asked about.
+    pub doubted: Option<usize>,
     /// Whether a server that asks for no proof of who we are is to be trusted with commands.
     pub accept_none: bool,
 }

@@ -106,6 +106,13 @@ pub enum Event {
         /// Index in the list of identities.
         identity: usize,
     },
+    /// The connection is gone over a signed request that was never answered, with more sent behind it, to a kind of
+    /// server that ends a connection over that when it refuses: the reset takes its refusal along, unless it was
+    /// quick. Connect once more with `cautious`, and with this identity as `doubted` if the command may have run.
+    LoginUnanswered {
+        /// Index in the list of identities.
+        identity: usize,
+    },
     /// A message for the user before login. Bounded, but not yet safe to print.
     Banner(String),
     /// The server let us in.

@@ -66,6 +66,7 @@ fn weight(event: &Event) -> usize {
         | Event::HostKey { .. }
         | Event::Sign { .. }
         | Event::KeyRefused { .. }
+        | Event::LoginUnanswered { .. }
         | Event::Authenticated { .. }
         | Event::Learned(_)
         | Event::Opened { .. }

@@ -231,6 +231,7 @@ impl World {
             Event::Stage(_)
             | Event::HostKey { .. }
             | Event::KeyRefused { .. }
+            | Event::LoginUnanswered { .. }
             | Event::Banner(_)
             | Event::Greeting(_)
             | Event::Authenticated { .. }

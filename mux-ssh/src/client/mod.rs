@@ -207,7 +207,7 @@ impl Client {
     /// link failed without a word; a link that ends by `handle_eof` or by an error does not need it.
     pub fn connection_lost(&mut self) {
         self.ended |= self.failed.is_none();
-        self.session.connection_lost();
+        self.session.cut_off();
     }
 
     /// Whether the server may have run this command: it was handed to the link. `false` once it had its final event.

@@ -176,7 +176,7 @@ impl Client {
         if let Some((code, text)) = goodbye(&error) {
             self.transport.disconnect(code, text);
         }
-        self.session.connection_lost();
+        self.session.cut_off();
         self.failed = Some(error);
     }
 }
@@ -190,6 +190,7 @@ fn goodbye(error: &Error) -> Option<(u32, &'static str)> {
             "no more authentication methods",
         )),
         Error::Silent => Some((disconnect::BY_APPLICATION, "no answer")),
+        Error::MayHaveRun => Some((disconnect::BY_APPLICATION, "")),
         // The transport has said what there is to say about its own errors.
         Error::Incompatible(_)
         | Error::Misuse(_)

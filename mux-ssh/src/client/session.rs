@@ -69,6 +69,7 @@ impl Session {
             user: config.user,
             identities: config.identities,
             cautious: config.cautious,
+            doubted: config.doubted,
             none_first: config.cautious || memory.is_some_and(|memory| memory.none_first),
             accept_none: config.accept_none,
         };
@@ -233,6 +234,7 @@ impl Session {
             | Error::RekeyTimeout
             | Error::AuthFailed { .. }
             | Error::EarlyAuthRefused { .. }
+            | Error::MayHaveRun
             | Error::Silent
             | Error::Crypto => false,
         };
@@ -251,6 +253,20 @@ impl Session {
             return Error::EarlyAuthRefused { identity: None };
         }
         error
+    }
+
+    /// The other side is gone.
+    pub(crate) fn cut_off(&mut self) {
+        // Said with the last words of commands, hence once.
+        let gambled = self.channels.opening.is_started() && self.channels.owed() > 0;
+        if gambled
+            && !self.habits.survives_refusal
+            && let Phase::Login(auth) = &self.phase
+            && let Some(identity) = auth.signed_by()
+        {
+            self.events.push(Event::LoginUnanswered { identity });
+        }
+        self.connection_lost();
     }
 
     /// The connection is over.

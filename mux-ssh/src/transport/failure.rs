@@ -36,6 +36,6 @@ fn goodbye(error: &Error) -> Option<(u32, String)> {
         Error::Misuse(_) | Error::GuessRejected => Some((BY_APPLICATION, String::new())),
         Error::Disconnected { .. } | Error::UnexpectedEof => None,
         // Errors of the login and of the connection: whoever found them says goodbye.
-        Error::AuthFailed { .. } | Error::EarlyAuthRefused { .. } | Error::Silent => None,
+        Error::AuthFailed { .. } | Error::EarlyAuthRefused { .. } | Error::MayHaveRun | Error::Silent => None,
     }
 }

@@ -92,6 +92,8 @@ pub struct Counters {
     pub bytes_sent: u64,
     /// Bytes received, identification included.
     pub bytes_received: u64,
+    /// Key exchanges that were completed, the first one included.
+    pub key_exchanges: u64,
 }
 
 /// The transport of one connection.
@@ -347,6 +349,7 @@ impl Transport {
             packets_received: self.inbound.packets,
             bytes_sent: self.outbound.bytes,
             bytes_received: self.inbound.bytes,
+            key_exchanges: self.inbound.rekeyed,
         }
     }
 

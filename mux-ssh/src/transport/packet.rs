@@ -130,6 +130,8 @@ pub(super) struct Inbound {
     /// The length of the packet at the front, once its first bytes are there.
     length: Option<usize>,
     pub(super) usage: Usage,
+    /// Times that new keys took over.
+    pub(super) rekeyed: u64,
     pub(super) packets: u64,
     pub(super) bytes: u64,
 }
@@ -141,6 +143,7 @@ impl Inbound {
             sequence: 0,
             length: None,
             usage: Usage::default(),
+            rekeyed: 0,
             packets: 0,
             bytes: 0,
         }
@@ -173,6 +176,7 @@ impl Inbound {
     pub(super) fn rekey(&mut self, opener: Opener, strict: bool) {
         self.opener = opener;
         self.usage = Usage::default();
+        self.rekeyed += 1;
         if strict {
             self.sequence = 0;
         }

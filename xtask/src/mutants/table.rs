@@ -99,8 +99,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         name: "strict-sequence-is-not-reset-on-receipt",
         edits: &[Edit {
             file: "mux-ssh/src/transport/packet.rs",
-            from: "        self.opener = opener;\n        self.usage = Usage::default();\n        if strict {",
-            to: "        self.opener = opener;\n        self.usage = Usage::default();\n        if strict && self.packets == 0 {",
+            from: "        self.rekeyed += 1;\n        if strict {",
+            to: "        self.rekeyed += 1;\n        if strict && self.packets == 0 {",
         }],
         suite: Suite::Ssh,
         caught_by: &[
@@ -112,8 +112,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         edits: &[
             Edit {
                 file: "mux-ssh/src/transport/packet.rs",
-                from: "        self.opener = opener;\n        self.usage = Usage::default();\n        if strict {",
-                to: "        self.opener = opener;\n        self.usage = Usage::default();\n        if strict && self.packets == 0 {",
+                from: "        self.rekeyed += 1;\n        if strict {",
+                to: "        self.rekeyed += 1;\n        if strict && self.packets == 0 {",
             },
             Edit {
                 file: "mux-ssh/src/transport/packet.rs",

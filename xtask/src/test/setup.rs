@@ -26,8 +26,12 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("unshare", "util-linux"),
 ];
 
-/// Foreign servers that are Python packages, at least as new as the ones whose behaviour we describe.
-const PYTHON_PACKAGES: &[&str] = &["asyncssh>=2.24", "paramiko>=5"];
+/// Foreign servers and an auditor that are Python packages. Pinned: tests say what exactly these versions do and find.
+const PYTHON_PACKAGES: &[&str] = &["asyncssh==2.24.1", "paramiko==5.1.0", "ssh-audit==3.9.0"];
+
+/// Fails unless each package is there in its version.
+const CHECK_PACKAGES: &str = "import sys; from importlib.metadata import version; \
+     sys.exit(any(version(name) != wanted for name, wanted in (arg.split('==') for arg in sys.argv[1:])))";
 
 /// sshd refuses to start without its empty directory, which only a boot or a service would make.
 const SSHD_DIRECTORY: &str = "/run/sshd";
@@ -40,7 +44,7 @@ pub(super) fn run() -> Result<()> {
     install_cargo_deny()
 }
 
-/// The interpreter that has asyncssh and paramiko. Tests get it as `MUX_TEST_PYTHON`.
+/// The interpreter that has these packages. Tests get it as `MUX_TEST_PYTHON`.
 pub(crate) fn python() -> PathBuf {
     paths::target().join("venv/bin/python")
 }
@@ -66,7 +70,7 @@ fn debian_packages() -> Result<()> {
         .map(|(_, package)| *package)
         .collect();
     // The module is there without the package, but can't make an environment.
-    if !python_can(Path::new("python3"), "import venv, ensurepip") {
+    if !python_can(Path::new("python3"), "import venv, ensurepip", &[]) {
         missing.push("python3-venv");
     }
     missing.dedup();
@@ -102,14 +106,17 @@ fn sshd_directory() -> Result<()> {
 
 pub(crate) fn python_environment() -> Result<()> {
     let python = python();
-    if python_can(&python, "import asyncssh, paramiko") {
+    if python_can(&python, CHECK_PACKAGES, PYTHON_PACKAGES) {
         return Ok(());
     }
-    announce(
-        Command::new("python3")
-            .args(["-m", "venv"])
-            .arg(paths::target().join("venv")),
-    )?;
+    if !python_can(&python, "import pip", &[]) {
+        // One that was moved here, or whose interpreter went away, is of no use.
+        announce(
+            Command::new("python3")
+                .args(["-m", "venv", "--clear"])
+                .arg(paths::target().join("venv")),
+        )?;
+    }
     announce(
         Command::new(python)
             .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
@@ -117,9 +124,10 @@ pub(crate) fn python_environment() -> Result<()> {
     )
 }
 
-fn python_can(python: &Path, code: &str) -> bool {
+fn python_can(python: &Path, code: &str, arguments: &[&str]) -> bool {
     let status = Command::new(python)
         .args(["-c", code])
+        .args(arguments)
         .stderr(Stdio::null())
         .status();
     status.is_ok_and(|status| status.success())
@@ -149,7 +157,7 @@ fn install_cargo_deny() -> Result<()> {
 }
 
 /// Says what it runs: an installation takes minutes, and changes the machine.
-fn announce(command: &mut Command) -> Result<()> {
+pub(crate) fn announce(command: &mut Command) -> Result<()> {
     println!("{}", command::line(command));
     command::run(command)
 }

@@ -33,6 +33,7 @@ fn asked(accepted: Option<Vec<SignatureAlgorithm>>) -> (Result<(), Error>, Optio
         user: "root".to_owned(),
         identities: vec![identity],
         cautious: false,
+        doubted: None,
         none_first: false,
         accept_none: false,
     };
@@ -57,10 +58,10 @@ fn asked(accepted: Option<Vec<SignatureAlgorithm>>) -> (Result<(), Error>, Optio
 }
 
 #[test]
-fn a_server_that_does_not_say_gets_the_strongest() {
+fn a_server_that_does_not_say_gets_what_all_should_have() {
     assert_eq!(
         asked(None),
-        (Ok(()), Some(SignatureAlgorithm::RsaSha2_512), false)
+        (Ok(()), Some(SignatureAlgorithm::RsaSha2_256), false)
     );
 }
 

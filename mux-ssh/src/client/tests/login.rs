@@ -200,6 +200,86 @@ fn a_command_that_was_never_sent_did_not_run() {
     pair.assert_failed(id, ChannelFailure::ConnectionLost, false);
 }
 
+/// What is told when the link ends, by a reset or an orderly end, while the signed request and what was sent ahead
+/// behind it are unanswered.
+fn cut_off(ident: &str, orderly: bool) -> usize {
+    let mut pair = gambling(ident, 2);
+    if orderly {
+        pair.eof();
+    } else {
+        pair.client.connection_lost();
+        pair.drain_events();
+    }
+    pair.client.connection_lost();
+    pair.drain_events();
+    let unanswered = Event::LoginUnanswered { identity: 0 };
+    pair.events.iter().filter(|event| **event == unanswered).count()
+}
+
+#[test]
+fn a_reset_that_may_have_taken_the_refusal_along_names_the_identity() {
+    for orderly in [true, false] {
+        for ident in [DROPBEAR, PARAMIKO, ASYNCSSH] {
+            assert_eq!(cut_off(ident, orderly), 1, "{ident}");
+        }
+        // These go on after a refusal, or were sent nothing ahead.
+        for ident in [OPENSSH, TINYSSH, UNKNOWN] {
+            assert_eq!(cut_off(ident, orderly), 0, "{ident}");
+        }
+    }
+}
+
+/// A connection made to find out whether the first of two identities is accepted.
+fn doubting() -> Pair {
+    let mut config = config(&keys(2));
+    config.cautious = true;
+    config.doubted = Some(0);
+    config.accept_none = true;
+    let mut pair = Pair::new(DROPBEAR, config, keys(2));
+    pair.exec(exec("uptime"));
+    pair.run();
+    pair.accept_service();
+    pair
+}
+
+/// Nothing that runs anything left, and nothing was signed.
+fn check_kept_back(pair: &Pair) {
+    assert_eq!(pair.error, Some(Error::MayHaveRun));
+    assert!(!pair.kinds().contains(&CHANNEL_OPEN));
+    assert!(
+        !pair
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::Sign { .. }))
+    );
+}
+
+#[test]
+fn a_doubted_identity_that_is_accepted_ends_the_connection() {
+    let mut pair = doubting();
+    pair.failure("publickey", false);
+    pair.pk_ok(1);
+    check_kept_back(&pair);
+}
+
+#[test]
+fn a_server_that_lets_anybody_in_has_let_the_doubted_identity_in() {
+    let mut pair = doubting();
+    pair.success();
+    check_kept_back(&pair);
+}
+
+#[test]
+fn a_doubted_identity_that_is_refused_is_doubted_no_more() {
+    let mut pair = doubting();
+    pair.failure("publickey", false);
+    pair.failure("publickey", false);
+    pair.pk_ok(2);
+    pair.success();
+    assert!(pair.told(&Event::Authenticated { identity: Some(1) }));
+    assert!(pair.kinds().contains(&CHANNEL_OPEN));
+}
+
 #[test]
 fn a_lost_link_is_told_by_the_owner() {
     let (mut pair, id) = Pair::running(exec("x"));
