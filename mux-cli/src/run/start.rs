@@ -259,10 +259,7 @@ fn unusable(request: RequestId, message: String) -> Event {
         status: Status::Unreachable,
         rc: None,
         signal: None,
-        error: Some(Failure {
-            stage: Stage::Dns,
-            message,
-        }),
+        error: Some(Failure::new(Stage::Dns, message)),
         timings: Timings::default(),
         attempts: 0,
         retries: 0,
