@@ -54,7 +54,10 @@ pub struct ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.origin, self.problem)
+        match &self.origin {
+            Origin::Default => self.problem.fmt(f),
+            origin @ (Origin::CommandLine | Origin::File { .. }) => write!(f, "{origin}: {}", self.problem),
+        }
     }
 }
 
@@ -151,6 +154,11 @@ pub enum Problem {
     InvalidHostName(String),
     /// The user name holds characters that are refused because they have been used to smuggle commands.
     InvalidUser(String),
+    /// Nobody says as whom to log in, and the password database has no name for us.
+    NoUser {
+        /// Our number there.
+        uid: u32,
+    },
 }
 
 const CHECKING_OFF: &str = "is not supported yet; \
@@ -213,6 +221,7 @@ impl fmt::Display for Problem {
             }
             Self::InvalidHostName(name) => write!(f, "invalid host name \"{}\"", shown(name)),
             Self::InvalidUser(name) => write!(f, "invalid user name \"{}\"", shown(name)),
+            Self::NoUser { uid } => write!(f, "no user name for uid {uid}; give -l USER"),
         }
     }
 }

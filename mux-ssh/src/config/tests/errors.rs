@@ -303,6 +303,26 @@ fn names_that_could_be_taken_for_something_else_are_refused() {
 }
 
 #[test]
+fn somebody_without_a_name_is_told_to_give_one() {
+    let resolve = |user: Option<&str>| {
+        let nobody = super::Local {
+            uid: 54321,
+            files: super::ConfigFiles::None,
+            ..super::Local::default()
+        };
+        let facts = super::Facts {
+            host: "h".to_owned(),
+            user: user.map(str::to_owned),
+            port: None,
+        };
+        super::Resolver::new(nobody).resolve(&facts).map(drop)
+    };
+    let error = resolve(None).unwrap_err();
+    assert_eq!(error.to_string(), "no user name for uid 54321; give -l USER");
+    assert_eq!(resolve(Some("me")), Ok(()));
+}
+
+#[test]
 fn lists_of_algorithms_that_leave_nothing_name_their_line() {
     let config = World::user("Ciphers 3des-cbc\nKexAlgorithms +nothing\n")
         .resolve("a")
