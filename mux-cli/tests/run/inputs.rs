@@ -52,6 +52,50 @@ fn what_stands_in_place_of_known_hosts_is_named_and_not_waited_for() {
 }
 
 #[test]
+fn a_new_key_that_cannot_be_stored_is_taken_and_that_is_said() {
+    let rig = Rig::new();
+    let option = format!("UserKnownHostsFile={}/known_hosts", rig.text("id"));
+    let policy = "StrictHostKeyChecking=accept-new";
+    let ran = rig.run(&["-o", &option, "-o", policy, "-w", "web1", "--", "echo hello"]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "web1: hello\n"),
+        "{}",
+        ran.stderr
+    );
+    let said = ": host key taken, but not stored: DIR/id/known_hosts: ";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
+
+#[test]
+fn a_line_of_standard_input_and_a_filter_of_the_log_are_named_as_such() {
+    let rig = Rig::new();
+    let output = |command: &mut Command| {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"web1\nweb[\n").unwrap();
+        rig.finish(child.wait_with_output().unwrap())
+    };
+    let ran = output(&mut rig.command(&["--hosts", "-", "--", "true"]));
+    assert!(ran.stderr.starts_with("mux: standard input:2:"), "{}", ran.stderr);
+    let ran = output(
+        rig.command(&["-w", "web1", "--", "true"])
+            .env("MUX_LOG", "===,,[["),
+    );
+    assert_eq!(
+        (ran.status, ran.stderr.as_str()),
+        (
+            0,
+            "mux: MUX_LOG====,,[[: no log; write a level, or modules with theirs: debug, mux_ssh=trace,warn\n"
+        )
+    );
+}
+
+#[test]
 fn what_stands_in_place_of_a_key_is_named_and_not_waited_for() {
     let rig = Rig::new();
     for (path, why) in impostors(&rig) {

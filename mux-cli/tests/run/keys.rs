@@ -213,6 +213,17 @@ fn an_agent_that_is_gone_is_named() {
 }
 
 #[test]
+fn an_agent_whose_path_is_too_long_is_named() {
+    let rig = keys_only();
+    write_key(&rig.path("id"));
+    let path = format!("/{}", "x".repeat(119));
+    rig.configure(&format!("IdentityAgent {path}"));
+    let ran = rig.run(&["-w", "web1", "--", "true"]);
+    let why = format!("agent {path}: path too long for a socket: 120 bytes, at most 107");
+    assert!(ran.stderr.contains(&why), "{}", ran.stderr);
+}
+
+#[test]
 fn an_agent_that_hangs_is_named_and_keys_in_files_still_work() {
     let rig = keys_only();
     let _listener = UnixListener::bind(rig.path("agent")).unwrap();
