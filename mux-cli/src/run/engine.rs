@@ -225,8 +225,8 @@ impl Engine {
             self.output.hold_progress(self.asking);
             self.fresh += VERY_MUCH;
         }
-        for text in self.outside.warnings() {
-            self.say(Level::Warning, text);
+        for (level, text) in self.outside.notices() {
+            self.say(level, text);
         }
         if let Some(fault) = self.outside.input().and_then(Input::fault) {
             // Half of an input must not pass for all of it: no command sees its end.

@@ -32,7 +32,8 @@ fn what_stands_in_place_of_an_included_file_is_named_and_not_waited_for() {
     for (path, why) in impostors(&rig) {
         rig.configure(&format!("Include {path}"));
         let ran = rig.run(&["-w", "web1", "--", "true"]);
-        let stderr = format!("mux: {path}: {why}\n").replace(rig.dir.path().to_str().unwrap(), "DIR");
+        let stderr = format!("mux: DIR/config line 1: Include {path}: {why}\n")
+            .replace(rig.dir.path().to_str().unwrap(), "DIR");
         assert_eq!((ran.status, ran.stderr), (2, stderr));
     }
 }
@@ -134,7 +135,10 @@ fn a_file_that_is_too_large_is_refused_and_not_read_in_part() {
     let ran = rig.run(&["-w", "web1", "--", "true"]);
     assert_eq!(
         (ran.status, ran.stderr.as_str()),
-        (2, "mux: DIR/large: larger than 16 MiB\n")
+        (
+            2,
+            "mux: DIR/config line 1: Include DIR/large: larger than 16 MiB\n"
+        )
     );
     rig.configure("");
     let option = format!("UserKnownHostsFile={large}");

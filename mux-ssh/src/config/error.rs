@@ -129,6 +129,13 @@ pub enum Problem {
     TooManyIncludes,
     /// A file exists or was asked for and could not be read.
     Unreadable(ErrorKind),
+    /// The same of a file that another one includes.
+    UnreadableInclude {
+        /// The included file.
+        path: String,
+        /// Why.
+        kind: ErrorKind,
+    },
     /// `%` with a letter that the keyword does not know, or at the end.
     UnknownToken {
         /// The keyword.
@@ -204,6 +211,10 @@ impl fmt::Display for Problem {
             Self::TooMany { keyword, limit } => write!(f, "more than {limit} values for {keyword}"),
             Self::TooManyIncludes => f.write_str("too many nested Include files"),
             Self::Unreadable(kind) => fmt_unreadable(f, *kind),
+            Self::UnreadableInclude { path, kind } => {
+                write!(f, "Include {}: ", shown(path))?;
+                fmt_unreadable(f, *kind)
+            }
             Self::UnknownToken { keyword, token } => write!(f, "unknown token {} in {keyword}", shown(token)),
             Self::UndefinedVariable { keyword, name } => {
                 write!(

@@ -204,7 +204,9 @@ fn files_that_cannot_be_read_fail_the_hosts_that_need_them() {
     check_error(
         &world,
         "a",
-        "/home/me/.ssh/secret: not readable for us, or writable for others (chmod go-w)",
+        &format!(
+            "{FILE} line 2: Include /home/me/.ssh/secret: not readable for us, or writable for others (chmod go-w)"
+        ),
     );
     check(&world, "b", &[]);
 }
