@@ -5,10 +5,12 @@
 
 #![no_main]
 
+mod command_line;
+mod misbehaviour;
+
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use mux_cli::targets::{self, Target};
 use mux_ssh::fuzzing as ssh;
 
 type Decoder = fn(&[u8]);
@@ -32,7 +34,11 @@ const TARGETS: &[(&str, Decoder)] = &[
     ("key_file", ssh::key_file),
     ("key_der", ssh::key_der),
     ("agent", |data| ssh::agent(Instant::now(), data)),
-    ("target_syntax", target_syntax),
+    ("target_syntax", command_line::target_syntax),
+    ("hosts_file", command_line::hosts_file),
+    ("host_memory", command_line::host_memory),
+    ("output", command_line::output),
+    ("misbehaviour", misbehaviour::misbehaviour),
 ];
 
 static TARGET: OnceLock<Decoder> = OnceLock::new();
@@ -65,24 +71,5 @@ fn choose() {
 fn canary(data: &[u8]) {
     if let Some(word) = data.first_chunk() {
         assert_ne!(u32::from_be_bytes(*word), 0x172a_9901, "the canary was found");
-    }
-}
-
-/// What follows `-w`, and back: a set that was understood can be folded, and the fold is understood again.
-fn target_syntax(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
-    let known: Vec<Target> = ["web1", "web2", "db1"]
-        .map(|host| Target::new(None, host.to_owned(), None))
-        .into();
-    if let Ok(set) = targets::parse(text, &known)
-        && !set.is_empty()
-    {
-        let folded = targets::fold(set.as_slice());
-        assert!(
-            targets::parse(&folded, &known).is_ok(),
-            "{folded} is not understood"
-        );
     }
 }

@@ -109,28 +109,13 @@ fn session(
         client.handle_input(now, &mut to_client)?;
         while let Some(event) = client.poll_event() {
             moved = true;
-            match event {
-                Event::HostKey { id, .. } => client.answer_host_key(id, true),
-                Event::Sign {
-                    id, algorithm, data, ..
-                } => {
-                    client.answer_signature(id, user.sign(algorithm, &data).ok());
-                }
-                Event::Output {
-                    channel,
-                    stream,
-                    data,
-                } => {
-                    output.extend_from_slice(&data);
-                    client.consume(channel, stream, data.len());
-                }
-                Event::ChannelClosed { .. } => {
-                    ended += 1;
-                    // The second command goes under new keys.
-                    server.start_rekey(now);
-                    client.exec(now, exec());
-                }
-                _ => {}
+            if matches!(event, Event::ChannelClosed { .. }) {
+                ended += 1;
+                // The second command goes under new keys.
+                server.start_rekey(now);
+                client.exec(now, exec());
+            } else {
+                answer(&mut client, event, user, &mut output);
             }
         }
         if !moved {
@@ -141,6 +126,25 @@ fn session(
         Ok(())
     } else {
         Err(format!("the answers were {output:?}").into())
+    }
+}
+
+/// What a client asks is answered, what it has read is kept.
+fn answer(client: &mut Client, event: Event, user: &PrivateKey, output: &mut BytesMut) {
+    match event {
+        Event::HostKey { id, .. } => client.answer_host_key(id, true),
+        Event::Sign {
+            id, algorithm, data, ..
+        } => client.answer_signature(id, user.sign(algorithm, &data).ok()),
+        Event::Output {
+            channel,
+            stream,
+            data,
+        } => {
+            output.extend_from_slice(&data);
+            client.consume(channel, stream, data.len());
+        }
+        _ => {}
     }
 }
 

@@ -26,17 +26,20 @@ const AT_ONCE: usize = 2;
 /// The target that must fail, see fuzz/src/main.rs; found in under a second, usually.
 const CANARY: &str = "canary";
 const CANARY_SECONDS: u64 = 60;
+/// Inputs up to this size are kept in the repository: larger ones find little that small ones don't, and cost every clone.
+const MAX_KEPT: u64 = 512;
 /// A decoder that needs longer than this for 4 KiB is a finding, even on a busy machine.
 const INPUT_TIMEOUT_SECONDS: u64 = 10;
 
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Result<ExitCode> {
     let mut seconds = DEFAULT_SECONDS;
     let mut wanted = Vec::new();
-    let mut only_list = false;
+    let (mut only_list, mut keep) = (false, false);
     while let Some(argument) = arguments.next()? {
         match argument {
             Arg::Long("seconds") => seconds = arguments.value()?.parse()?,
             Arg::Long("list") => only_list = true,
+            Arg::Long("keep") => keep = true,
             Arg::Value(name) => wanted.push(name.string()?),
             Arg::Short(_) | Arg::Long(_) => return Err(argument.unexpected().into()),
         }
@@ -54,7 +57,11 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Result<ExitCode> {
     } else {
         wanted
     };
-    fuzzer.fuzz(&targets, seconds)?;
+    if keep {
+        targets.iter().try_for_each(|target| fuzzer.keep(target))?;
+    } else {
+        fuzzer.fuzz(&targets, seconds)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -163,10 +170,39 @@ impl Fuzzer {
         ))
     }
 
+    /// Renews the inputs that the repository keeps: of all that were found, the smallest set that reaches as much.
+    fn keep(&self, target: &str) -> Result<()> {
+        let merged = self.below("merged", target)?;
+        std::fs::remove_dir_all(&merged)?;
+        let merged = self.below("merged", target)?;
+        let kept = paths::root().join("fuzz/corpus").join(target);
+        let mut command = Command::new(&self.binary);
+        command
+            .env("MUX_FUZZ_TARGET", target)
+            .arg("-merge=1")
+            // Which code is reached, not how often: the repository keeps hundreds of inputs, not thousands.
+            .arg("-use_counters=0")
+            .arg(format!("-max_len={MAX_KEPT}"))
+            .args([&merged, &self.below("corpus", target)?])
+            .args(inputs(target));
+        command::run_quietly(&mut command)?;
+        if kept.exists() {
+            std::fs::remove_dir_all(&kept)?;
+        }
+        std::fs::create_dir_all(&kept).with_context(|| kept.display().to_string())?;
+        let (mut files, mut bytes) = (0, 0);
+        for entry in std::fs::read_dir(&merged)? {
+            let entry = entry?;
+            bytes += std::fs::copy(entry.path(), kept.join(entry.file_name()))?;
+            files += 1;
+        }
+        println!("{target:<16} {files} inputs, {bytes} bytes");
+        Ok(())
+    }
+
     fn command(&self, target: &str, seconds: u64, log: &Path) -> Result<Command> {
         let corpus = self.below("corpus", target)?;
         let findings = self.below("findings", target)?;
-        let seeds = paths::root().join("fuzz/seeds").join(target);
         let log = std::fs::File::create(log)?;
         let mut command = Command::new(&self.binary);
         command
@@ -176,7 +212,7 @@ impl Fuzzer {
             .arg(format!("-artifact_prefix={}/", findings.display()))
             .arg("-print_final_stats=1")
             .arg(corpus)
-            .args(seeds.exists().then_some(seeds))
+            .args(inputs(target))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
@@ -192,6 +228,16 @@ impl Fuzzer {
         std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
         Ok(path)
     }
+}
+
+/// What the repository has for a target: inputs that people wrote, and those that fuzzing has found.
+fn inputs(target: &str) -> Vec<PathBuf> {
+    let below = |kind| paths::root().join("fuzz").join(kind).join(target);
+    ["seeds", "corpus"]
+        .map(below)
+        .into_iter()
+        .filter(|directory| directory.exists())
+        .collect()
 }
 
 /// The triple that this machine's compiler builds for.

@@ -17,6 +17,7 @@ mod demo;
 mod fuzz;
 mod interop;
 mod measure;
+mod mutants;
 mod paths;
 mod style;
 mod test;
@@ -53,8 +54,13 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ),
     (
         "fuzz",
-        "[TARGET]... [--seconds N] [--list] fuzz the decoders",
+        "[TARGET]... [--seconds N] [--keep] fuzz the decoders, or keep what was found",
         fuzz::run,
+    ),
+    (
+        "mutants",
+        "[NAME]... [--list]                 break what must hold, and see tests fail",
+        mutants::run,
     ),
     (
         "interop",

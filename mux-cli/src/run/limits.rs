@@ -37,6 +37,16 @@ pub(super) struct Descriptors {
     pub(super) too_few: Option<u64>,
 }
 
+impl Descriptors {
+    /// That fewer hosts are served at once than were asked for, and why.
+    pub(super) fn warning(&self) -> Option<String> {
+        let (limit, at_once) = (self.too_few?, self.at_once);
+        Some(format!(
+            "only {at_once} hosts at once: open files are limited to {limit} (ulimit -n)"
+        ))
+    }
+}
+
 /// Raises the soft limit on descriptors if this run needs more.
 pub(super) fn descriptors(plan: &Plan, targets: usize) -> Descriptors {
     let asked = targets.min(plan.fanout);

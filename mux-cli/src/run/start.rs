@@ -197,17 +197,8 @@ fn run(
         Stop::new(on_terminal),
         targets,
     );
-    for text in warnings {
+    for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
-    }
-    if let Some(limit) = descriptors.too_few {
-        engine.say(
-            Level::Warning,
-            format!(
-                "only {} hosts at once: open files are limited to {limit} (ulimit -n)",
-                descriptors.at_once
-            ),
-        );
     }
     submit(now, &mut engine, ready);
     engine

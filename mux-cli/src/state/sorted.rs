@@ -49,18 +49,20 @@ pub(super) fn merge(text: &str, changes: &Changes) -> String {
     }
     let mut merged = String::with_capacity(text.len() + changes.len() * 100);
     let mut changes = changes.iter().peekable();
-    let mut last = "";
+    let (mut last, mut replaced) = ("", None::<&str>);
     for line in text.lines() {
         if line <= last {
             continue;
         }
         last = line;
-        let mut replaced = false;
         while let Some((prefix, rest)) = changes.next_if(|(prefix, _)| prefix.as_str() <= line) {
-            replaced |= line.starts_with(prefix.as_str());
+            if line.starts_with(prefix.as_str()) {
+                replaced = Some(prefix.as_str());
+            }
             append(&mut merged, prefix, rest.as_deref());
         }
-        if !replaced {
+        // In a damaged text a name may have several lines: one that stayed could be found instead of the new one.
+        if replaced.is_none_or(|prefix| !line.starts_with(prefix)) {
             append(&mut merged, line, Some(""));
         }
     }
@@ -131,6 +133,14 @@ mod tests {
         assert_eq!(find(&merged, "c\t"), Some("3"));
         assert_eq!(find("no newline at all", "x"), None);
         assert_eq!(find("\n\n\n", "x"), None);
+    }
+
+    #[test]
+    fn a_name_with_several_lines_has_one_after_it_was_changed() {
+        let damaged = "a\t0\na\t1\na\t2\nb\t3\n";
+        let change = |rest: Option<&str>| Changes::from([("a\t".to_owned(), rest.map(str::to_owned))]);
+        assert_eq!(merge(damaged, &change(Some("7"))), "a\t7\nb\t3\n");
+        assert_eq!(merge(damaged, &change(None)), "b\t3\n");
     }
 
     #[test]

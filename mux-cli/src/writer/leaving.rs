@@ -1,9 +1,8 @@
 //! Leaving while the thread stands still at a destination that takes nothing: what it has not begun is taken from it,
 //! so that nothing is written twice, and standard error gets its part. Decides when that has taken long enough.
 
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,8 +13,18 @@ use super::thread::CLEAR_LINE;
 use crate::hub::RequestId;
 use crate::output::{Destination, Payload, Write};
 
-/// Who leaves waits this long for standard error, at most.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Who leaves waits half a second for standard error, at most: ten times this long.
+const WAIT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+const WAITS: usize = 10;
+
+/// Looks, and does not wait.
+const AT_ONCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
 
 /// What a pipe with room for anything takes at once (POSIX: PIPE_BUF is at least 512; Linux and macOS: a pipe is writable
 /// with at least this much room), so that a write after `poll` never blocks.
@@ -127,28 +136,34 @@ impl Writer {
         let Some(stderr) = &self.streams.stderr else {
             return;
         };
-        let until = Instant::now() + PATIENCE;
+        let mut waits = 0;
         let progress = self.streams.stderr_is_terminal && !self.streams.stdout_is_terminal;
         let clear = Bytes::from_static(if progress { CLEAR_LINE } else { b"" });
         for mut rest in std::iter::once(clear).chain(words.iter().cloned()) {
             while !rest.is_empty() {
-                let wait = until.saturating_duration_since(Instant::now());
-                let wait = Timespec::try_from(wait).expect("half a second");
-                match poll(
-                    &mut [PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::OUT)],
-                    Some(&wait),
-                ) {
-                    Ok(0) => return,
-                    Err(Errno::INTR) => continue,
-                    Err(_) => return,
-                    Ok(_) => {}
+                if !has_room(stderr, &AT_ONCE) {
+                    waits += 1;
+                    if waits > WAITS {
+                        return;
+                    }
+                    has_room(stderr, &WAIT);
+                    continue;
                 }
                 match rustix::io::write(stderr, rest.get(..PIECE).unwrap_or(&rest)) {
                     Ok(written) => drop(rest.split_to(written)),
-                    Err(Errno::INTR | Errno::AGAIN) => {}
+                    Err(Errno::INTR) => {}
                     Err(_) => return,
                 }
             }
         }
+    }
+}
+
+/// A descriptor that can't be asked is found out by writing to it.
+fn has_room(descriptor: &OwnedFd, wait: &Timespec) -> bool {
+    let mut room = [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::OUT)];
+    match poll(&mut room, Some(wait)) {
+        Ok(ready) => ready > 0,
+        Err(error) => error != Errno::INTR,
     }
 }

@@ -211,10 +211,7 @@ impl fmt::Display for Problem {
             Self::TooMany { keyword, limit } => write!(f, "more than {limit} values for {keyword}"),
             Self::TooManyIncludes => f.write_str("too many nested Include files"),
             Self::Unreadable(kind) => fmt_unreadable(f, *kind),
-            Self::UnreadableInclude { path, kind } => {
-                write!(f, "Include {}: ", shown(path))?;
-                fmt_unreadable(f, *kind)
-            }
+            Self::UnreadableInclude { path, kind } => fmt_include(f, path, *kind),
             Self::UnknownToken { keyword, token } => write!(f, "unknown token {} in {keyword}", shown(token)),
             Self::UndefinedVariable { keyword, name } => {
                 write!(
@@ -235,6 +232,11 @@ impl fmt::Display for Problem {
             Self::NoUser { uid } => write!(f, "no user name for uid {uid}; give -l USER"),
         }
     }
+}
+
+fn fmt_include(f: &mut fmt::Formatter<'_>, path: &str, kind: ErrorKind) -> fmt::Result {
+    write!(f, "Include {}: ", Printable::new(path))?;
+    fmt_unreadable(f, kind)
 }
 
 /// Why a file could not be read, and what would help.

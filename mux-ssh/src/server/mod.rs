@@ -9,9 +9,11 @@ mod auth;
 mod config;
 mod dispatch;
 pub mod key_file;
-pub(crate) mod plan;
+mod plan;
 mod requests;
+mod session;
 mod sessions;
+pub(crate) mod tap;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,11 +24,12 @@ use mux_proto::{Close, Protocol, SendQueue};
 
 pub use self::config::{Authorized, ServerConfig, SessionLimits};
 pub use self::plan::{Act, Moment, Plan, Point, Step};
-pub use self::sessions::{Exit, Output, SessionId};
+pub use self::session::{Exit, Output, SessionId};
 
 use self::auth::Auth;
-use self::plan::{Silence, Tap};
-use self::sessions::{Item, Sessions};
+use self::session::Item;
+use self::sessions::Sessions;
+use self::tap::{Silence, Tap};
 use crate::Error;
 use crate::message;
 use crate::transport::{Counters, Transport};
@@ -286,13 +289,18 @@ impl Protocol for Server {
     fn poll_transmit(&mut self, now: Instant, out: &mut SendQueue) {
         self.transport.poll_transmit(now, out);
         self.transport.flush_flood(out);
-        while !self.leaving && out.has_room() && self.transport.can_send_now() {
+        while !self.leaving
+            && out.has_room()
+            && self.transport.can_send_now()
+            && !self.transport.is_flooding()
+        {
             let Some((due, _)) = self.sessions.next_due() else {
                 break;
             };
             self.transport
                 .send_now(out, |packet| requests::write_due(packet, &due));
         }
+        self.transport.flush_flood(out);
     }
 
     fn poll_close(&self) -> Option<Close> {

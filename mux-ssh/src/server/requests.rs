@@ -2,7 +2,7 @@
 
 use bytes::{Buf, Bytes};
 
-use super::sessions::{Due, Exit, Item, Open, Output};
+use super::session::{Due, Exit, Item, Open, Output};
 use crate::Violation;
 use crate::message;
 use crate::wire::{Reader, Writer};

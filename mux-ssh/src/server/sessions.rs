@@ -7,85 +7,8 @@
 //!                    └── peer's CLOSE: ours is queued behind what waits ──┘
 //! ```
 
-use std::collections::VecDeque;
-
-use bytes::Bytes;
-
 use super::SessionLimits;
-
-/// A session channel of a server. Goes stale when the channel is gone: its number may be used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SessionId {
-    pub(super) number: u32,
-    generation: u32,
-}
-
-/// Which of the two output streams of a command (RFC 4254 §5.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// `SSH_MSG_CHANNEL_DATA`.
-    Stdout,
-    /// `SSH_MSG_CHANNEL_EXTENDED_DATA` of type `SSH_EXTENDED_DATA_STDERR`.
-    Stderr,
-}
-
-/// How a command ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// It returned this status.
-    Status(u32),
-    /// A signal ended it.
-    Signal {
-        /// Name without `SIG`.
-        name: String,
-        /// Whether it left a core.
-        core_dumped: bool,
-        /// Text for people.
-        message: String,
-    },
-}
-
-/// What leaves on a channel, in the order in which the owner said it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Item {
-    Data(Output, Bytes),
-    Exit(Exit),
-    Eof,
-    Close,
-}
-
-/// One packet's worth of a channel, addressed by the peer's number.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Due {
-    pub(super) peer: u32,
-    pub(super) item: Item,
-}
-
-/// What the client asks for when it opens a channel.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
-    pub(super) peer: u32,
-    pub(super) window: u32,
-    pub(super) max_packet: u32,
-}
-
-#[derive(Debug)]
-struct Session {
-    id: SessionId,
-    peer: u32,
-    running: bool,
-    /// How much the client still takes.
-    send_window: u32,
-    max_packet: u32,
-    waiting: VecDeque<Item>,
-    waiting_bytes: usize,
-    /// How much we still take.
-    receive_window: u32,
-    consumed: u32,
-    close_queued: bool,
-    close_sent: bool,
-    close_received: bool,
-}
+use super::session::{Due, Item, Open, Session, SessionId};
 
 /// All channels of one connection.
 #[derive(Debug, Default)]
@@ -112,25 +35,7 @@ impl Sessions {
             number: u32::try_from(free).ok()?,
             generation: self.generation,
         };
-        let session = Session {
-            id,
-            peer: open.peer,
-            running: false,
-            send_window: open.window,
-            // A peer that allows packets of zero bytes would never get any output.
-            max_packet: open.max_packet.clamp(1, limits.max_packet),
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            receive_window: if limits.window_after_exec {
-                0
-            } else {
-                limits.window
-            },
-            consumed: 0,
-            close_queued: false,
-            close_sent: false,
-            close_received: false,
-        };
+        let session = Session::new(id, open, limits);
         match self.slots.get_mut(free) {
             Some(slot) => *slot = Some(session),
             None => self.slots.push(Some(session)),
@@ -304,36 +209,11 @@ impl Sessions {
     }
 }
 
-impl Session {
-    fn next_item(&mut self) -> Option<Item> {
-        if let Some(Item::Data(output, data)) = self.waiting.front_mut() {
-            let len = data
-                .len()
-                .min(self.send_window as usize)
-                .min(self.max_packet as usize);
-            if len == 0 {
-                return None;
-            }
-            let item = Item::Data(*output, data.split_to(len));
-            if data.is_empty() {
-                self.waiting.pop_front();
-            }
-            self.waiting_bytes -= len;
-            self.send_window -= u32::try_from(len).expect("at most the window");
-            return Some(item);
-        }
-        let item = self.waiting.pop_front();
-        if self.waiting.is_empty() {
-            // Thousands of servers in one process each keep what they hold now, not what they once held.
-            self.waiting = VecDeque::new();
-        }
-        self.close_sent |= item == Some(Item::Close);
-        item
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
+    use super::super::session::Output;
     use super::*;
 
     fn opened(window: u32, max_sessions: usize) -> (Sessions, SessionLimits, SessionId) {

@@ -36,7 +36,7 @@ pub(super) struct Outbound {
     pub(super) bytes: u64,
     /// A server that misbehaves has its way with every packet.
     #[cfg(feature = "server")]
-    pub(super) tap: Option<Box<crate::server::plan::Tap>>,
+    pub(super) tap: Option<Box<crate::server::tap::Tap>>,
 }
 
 impl Outbound {
@@ -73,6 +73,12 @@ impl Outbound {
 
     /// Appends one packet to `out`: written, padded and encrypted where it stands.
     pub(super) fn seal_in_place(&mut self, out: &mut BytesMut, write: impl FnOnce(&mut Writer<'_>)) {
+        let start = self.lay_out(out, write);
+        self.encrypt(out, start);
+    }
+
+    /// Appends one packet to `out` as it is before its encryption. Returns where it starts.
+    pub(super) fn lay_out(&self, out: &mut BytesMut, write: impl FnOnce(&mut Writer<'_>)) -> usize {
         let start = out.len();
         out.extend_from_slice(&[0; HEADER]);
         write(&mut Writer::new(out));
@@ -88,6 +94,11 @@ impl Outbound {
         let (length_field, padding_field) = header.split_at_mut(LENGTH);
         length_field.copy_from_slice(&length.to_be_bytes());
         padding_field.fill(u8::try_from(padding).expect("less than 4 + 16"));
+        start
+    }
+
+    /// Encrypts the packet that starts at `start`, and appends its tag.
+    pub(super) fn encrypt(&mut self, out: &mut BytesMut, start: usize) {
         self.sealer.seal(self.sequence, out, start);
         self.count(out.len() - start);
     }

@@ -8,7 +8,7 @@ use mux_proto::SendQueue;
 
 use super::packet::Outbound;
 use super::{HostKey, Role, Transport};
-use crate::server::plan::{Emission, Silence, Tap};
+use crate::server::tap::{Changes, Emission, Silence, Tap};
 use crate::wire::Writer;
 
 impl Outbound {
@@ -28,19 +28,25 @@ impl Outbound {
                 Emission::Packet(payload) => self.seal_in_place(out, |packet| {
                     packet.raw(&payload);
                 }),
-                Emission::Itself { replaced, flip, lost } => {
-                    let start = out.len();
-                    self.seal_in_place(out, |packet| {
-                        packet.raw(replaced.as_deref().unwrap_or(&payload));
-                    });
-                    flip_bit(out.get_mut(start..).unwrap_or_default(), flip);
-                    if lost {
-                        out.truncate(start);
-                    }
-                }
+                Emission::Itself(changes) => self.seal_changed(out, &payload, &changes),
             }
         }
         self.tap = Some(tap);
+    }
+
+    /// Seals one packet, with these changes before and after its encryption.
+    fn seal_changed(&mut self, out: &mut BytesMut, payload: &[u8], changes: &Changes) {
+        let start = self.lay_out(out, |packet| {
+            packet.raw(changes.replaced.as_deref().unwrap_or(payload));
+        });
+        let header = out.get_mut(start..).and_then(|packet| packet.first_chunk_mut());
+        let [length @ .., padding]: &mut [u8; 5] = header.expect("every packet has its two fields");
+        if let Some(claimed) = changes.length {
+            *length = claimed.to_be_bytes();
+        }
+        *padding = changes.padding.unwrap_or(*padding);
+        self.encrypt(out, start);
+        mangle(out, start, changes);
     }
 
     /// Appends what the plan makes of the identification.
@@ -51,10 +57,10 @@ impl Outbound {
         for emission in tap.ident(line) {
             match emission {
                 Emission::Raw(bytes) | Emission::Packet(bytes) => out.extend_from_slice(&bytes),
-                Emission::Itself { replaced, flip, .. } => {
+                Emission::Itself(changes) => {
                     let start = out.len();
-                    out.extend_from_slice(replaced.as_deref().unwrap_or(line));
-                    flip_bit(out.get_mut(start..).unwrap_or_default(), flip);
+                    out.extend_from_slice(changes.replaced.as_deref().unwrap_or(line));
+                    mangle(out, start, &changes);
                 }
             }
         }
@@ -71,6 +77,11 @@ impl Transport {
     /// Why nothing leaves any more.
     pub(crate) fn silence(&self) -> Option<Silence> {
         self.outbound.tap.as_ref().and_then(|tap| tap.silence())
+    }
+
+    /// Whether a flood is under way, behind which everything else has to wait.
+    pub(crate) fn is_flooding(&self) -> bool {
+        self.outbound.tap.as_ref().is_some_and(|tap| tap.is_flooding())
     }
 
     /// Seals as much of a flood as there is room for.
@@ -92,11 +103,19 @@ impl Transport {
     }
 }
 
-fn flip_bit(bytes: &mut [u8], bit: Option<usize>) {
-    let bits = bytes.len() * 8;
-    if let Some(bit) = bit.filter(|_| bits > 0).map(|bit| bit % bits)
-        && let Some(byte) = bytes.get_mut(bit / 8)
+/// What happens to bytes on their way.
+fn mangle(out: &mut BytesMut, start: usize, changes: &Changes) {
+    let sent = out.get_mut(start..).unwrap_or_default();
+    let bits = sent.len() * 8;
+    if let Some(bit) = changes.flip.filter(|_| bits > 0).map(|bit| bit % bits)
+        && let Some(byte) = sent.get_mut(bit / 8)
     {
         *byte ^= 1 << (bit % 8);
+    }
+    if let Some(bytes) = changes.cut {
+        out.truncate(start.saturating_add(bytes));
+    }
+    if changes.replay {
+        out.extend_from_within(start..);
     }
 }

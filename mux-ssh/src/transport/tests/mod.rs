@@ -18,3 +18,4 @@ mod packets;
 mod pair;
 mod ping;
 mod rekey;
+mod wrap;
