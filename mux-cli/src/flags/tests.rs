@@ -281,6 +281,11 @@ fn mistakes_in_flags_are_named() {
     check_error("run --timeot 5 -w a ls", &["--timeot", "--timeout"]);
     check_error("run -f 0 -w a ls", &["-f", "at least 1"]);
     check_error("run -f x -w a ls", &["-f", "at least 1"]);
+    check_error("run -f 9999999 -w a ls", &["-f", "too large: at most "]);
+    check_error(
+        "run -f 99999999999999999999 -w a ls",
+        &["-f", "too large: at most "],
+    );
     check_error("run -p 0 -w a ls", &["-p", "0"]);
     check_error("run -p 65536 -w a ls", &["-p", "65536"]);
     check_error("run --timeout 5x -w a ls", &["--timeout", "500ms"]);

@@ -34,7 +34,7 @@ pub(super) struct Race<K> {
     /// When the next address gets its chance although the last has not failed.
     pub(super) next_at: Option<Instant>,
     /// What the last failed address said.
-    pub(super) failure: Option<String>,
+    pub(super) failure: Option<Failure>,
 }
 
 /// One connection with the command already on it.
@@ -91,15 +91,15 @@ impl<K: Copy + Eq + Hash> Job<K> {
         let addresses = match result {
             Ok(addresses) => in_turn(addresses, family),
             Err(reason) => {
-                let message = format!("could not resolve {}: {reason}", self.request.address);
-                let stage = Stage::Dns;
-                return self.fail_or_retry(cx, Status::Unreachable, Failure { stage, message });
+                let failure = outcome::not_resolved(&self.request.address, &reason);
+                return self.fail_or_retry(cx, Status::Unreachable, failure);
             }
         };
         if addresses.is_empty() {
             let wanted = if family == Family::V6 { "IPv6" } else { "IPv4" };
             let message = format!("{} has no {wanted} address", self.request.address);
-            return self.fail(cx, Status::Unreachable, Stage::Dns, message);
+            let failure = Failure::new(Stage::Dns, message).in_general(format!("no {wanted} address"));
+            return self.finish(cx, Status::Unreachable, Some(failure));
         }
         self.race(cx, addresses);
     }
@@ -142,9 +142,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 }
             }
             None if race.runners.is_empty() => {
-                let message = race.failure.take().unwrap_or_default();
-                let stage = Stage::Tcp;
-                self.fail_or_retry(cx, Status::Unreachable, Failure { stage, message });
+                let failure = race.failure.take();
+                let failure = failure.unwrap_or_else(|| Failure::new(Stage::Tcp, "no address to connect to"));
+                self.fail_or_retry(cx, Status::Unreachable, failure);
             }
             None => {}
         }

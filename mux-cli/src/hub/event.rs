@@ -98,6 +98,27 @@ pub struct Failure {
     pub stage: Stage,
     /// One line: what happened, where, and what to do next.
     pub message: String,
+    /// The same without the host's own name and address, to be said once about many hosts; `None`: it has neither.
+    pub general: Option<String>,
+}
+
+impl Failure {
+    /// A failure whose words are the same for every host.
+    #[must_use]
+    pub fn new(stage: Stage, message: impl Into<String>) -> Self {
+        Self {
+            stage,
+            message: message.into(),
+            general: None,
+        }
+    }
+
+    /// The words for many hosts, where those for one name it.
+    #[must_use]
+    pub fn in_general(mut self, general: impl Into<String>) -> Self {
+        self.general = Some(general.into());
+        self
+    }
 }
 
 /// Wall time of each stage, as far as it was reached.

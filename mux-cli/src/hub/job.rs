@@ -263,11 +263,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => false,
             Phase::Local(_) | Phase::Pausing(_) | Phase::Over => false,
         };
-        let (status, message) = outcome::out_of_time(self, ran);
-        let failure = Failure {
-            stage: self.stage,
-            message,
-        };
+        let (status, failure) = outcome::out_of_time(self, ran);
         self.fail_or_retry(cx, status, failure);
     }
 
@@ -278,7 +274,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         stage: Stage,
         message: String,
     ) {
-        self.finish(cx, status, Some(Failure { stage, message }));
+        self.finish(cx, status, Some(Failure::new(stage, message)));
     }
 
     /// The end: gives everything back and says how it went.

@@ -12,16 +12,15 @@ use super::job::{Ended, Job};
 use super::session::one_line;
 use super::{Failure, MissingStatus, NoLink, Reason, Stage, Status};
 
-fn failure(stage: Stage, message: impl Into<String>) -> Failure {
-    Failure {
-        stage,
-        message: message.into(),
-    }
+/// A name without an address.
+pub(super) fn not_resolved(name: &str, reason: &str) -> Failure {
+    Failure::new(Stage::Dns, format!("could not resolve {name}: {reason}"))
+        .in_general(format!("could not resolve the name: {reason}"))
 }
 
 /// A TCP connection that never stood.
-pub(super) fn connect_failed(address: SocketAddr, why: NoLink) -> String {
-    format!("connect to {address}: {why}")
+pub(super) fn connect_failed(address: SocketAddr, why: NoLink) -> Failure {
+    Failure::new(Stage::Tcp, format!("connect to {address}: {why}")).in_general(why.to_string())
 }
 
 /// A command that ran to its end.
@@ -40,7 +39,7 @@ pub(super) fn ended(ended: &Ended, missing: MissingStatus) -> (Status, Option<Fa
             signal: None,
         } => {
             let message = "the command ended without an exit status";
-            (Status::Unknown, Some(failure(Stage::Command, message)))
+            (Status::Unknown, Some(Failure::new(Stage::Command, message)))
         }
         Ended { .. } => (Status::Failed, None),
     }
@@ -58,20 +57,27 @@ pub(super) fn cancelled(reason: Reason, limit: Option<Duration>) -> (Status, Str
 }
 
 /// Connect or login timeout. `ran`: the command had been sent ahead and may have run.
-pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Status, String) {
+pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Status, Failure) {
     let connect = seconds(job.request.connect_timeout);
     let login = seconds(job.request.login_timeout);
+    let mut general = None;
     let message = match job.stage {
-        Stage::Dns => format!(
-            "no answer about the name {} within {connect}",
-            job.request.address
-        ),
+        Stage::Dns => {
+            general = Some(format!("no answer about the name within {connect}"));
+            format!(
+                "no answer about the name {} within {connect}",
+                job.request.address
+            )
+        }
         Stage::Tcp => match job.lacking {
             Some((what, _)) => format!("could not connect within {connect}: {what}"),
-            None => format!(
-                "no answer from {} port {} within {connect}",
-                job.request.address, job.request.port
-            ),
+            None => {
+                general = Some(format!("no answer within {connect}"));
+                format!(
+                    "no answer from {} port {} within {connect}",
+                    job.request.address, job.request.port
+                )
+            }
         },
         Stage::Banner => format!(
             "connected, but no SSH identification within {connect}{}",
@@ -91,7 +97,15 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Stat
         Stage::Dns | Stage::Tcp | Stage::Banner | Stage::Kex | Stage::HostKey => Status::Unreachable,
         Stage::Channel | Stage::Command => Status::Unreachable,
     };
-    (status, message)
+    let stage = job.stage;
+    (
+        status,
+        Failure {
+            stage,
+            message,
+            general,
+        },
+    )
 }
 
 /// The server would not run the command, or did not say how it ended.
@@ -109,10 +123,10 @@ pub(super) fn channel_failed(reason: ChannelFailure, may_have_run: bool) -> (Sta
     if may_have_run {
         return (
             Status::Unknown,
-            failure(Stage::Command, format!("{message}, may have run")),
+            Failure::new(Stage::Command, format!("{message}, may have run")),
         );
     }
-    (Status::Unreachable, failure(Stage::Channel, message))
+    (Status::Unreachable, Failure::new(Stage::Channel, message))
 }
 
 /// A connection that ended before its command did. `ran` is what the client said about the command.
@@ -131,26 +145,26 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
         Some(_) | None => why,
     };
     match job.stage {
-        Stage::Dns | Stage::Tcp => (Status::Unreachable, failure(Stage::Tcp, why)),
+        Stage::Dns | Stage::Tcp => (Status::Unreachable, Failure::new(Stage::Tcp, why)),
         Stage::Banner => (
             Status::Unreachable,
-            failure(
+            Failure::new(
                 Stage::Banner,
                 format!("before its SSH identification: {why}{}", said(&job.greeting)),
             ),
         ),
-        Stage::Kex | Stage::HostKey => (Status::Unreachable, failure(Stage::Kex, why)),
-        Stage::Auth => (Status::Auth, failure(Stage::Auth, denied(job, result, &why))),
+        Stage::Kex | Stage::HostKey => (Status::Unreachable, Failure::new(Stage::Kex, why)),
+        Stage::Auth => (Status::Auth, denied(job, result, &why)),
         Stage::Channel | Stage::Command if ran == Some(false) => (
             Status::Unreachable,
-            failure(
+            Failure::new(
                 Stage::Channel,
                 format!("connection lost before the command was sent: {why}"),
             ),
         ),
         Stage::Channel | Stage::Command => (
             Status::Unknown,
-            failure(Stage::Command, format!("connection lost, may have run: {why}")),
+            Failure::new(Stage::Command, format!("connection lost, may have run: {why}")),
         ),
     }
 }
@@ -159,9 +173,14 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
 pub(super) fn in_doubt(status: Status, error: Option<Failure>) -> (Status, Option<Failure>) {
     match status {
         Status::Unreachable | Status::Auth | Status::HostKey => {
-            let why = error.map(|error| error.message).unwrap_or_default();
-            let message = format!("connection lost, may have run: {why}");
-            (Status::Unknown, Some(failure(Stage::Command, message)))
+            let error = error.unwrap_or_else(|| Failure::new(Stage::Command, ""));
+            let lost = |why: &str| format!("connection lost, may have run: {why}");
+            let failure = Failure {
+                stage: Stage::Command,
+                message: lost(&error.message),
+                general: error.general.as_deref().map(lost),
+            };
+            (Status::Unknown, Some(failure))
         }
         Status::Ok
         | Status::Failed
@@ -203,23 +222,22 @@ fn said(greeting: &[String]) -> String {
 }
 
 /// Why the server did not let us in, with everything that was tried.
-fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>, why: &str) -> String {
-    let mut message = match result {
-        Err(LinkError::Protocol(Error::AuthFailed { .. })) => {
-            let user = Printable::new(&job.request.user);
-            format!("{user}@{}: {why}", job.request.host)
-        }
-        _ => format!("during authentication: {why}"),
-    };
+fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>, why: &str) -> Failure {
     let reasons = job.tried.iter().chain(&job.prepared.skipped);
     let reasons: Vec<&str> = reasons.map(String::as_str).collect();
-    if reasons.is_empty() && job.prepared.keys.is_empty() {
-        message.push_str("; no key to offer");
-    } else if !reasons.is_empty() {
-        message.push_str("; ");
-        message.push_str(&reasons.join("; "));
+    let tried = match reasons.is_empty() {
+        true if job.prepared.keys.is_empty() => "; no key to offer".to_owned(),
+        true => String::new(),
+        false => format!("; {}", reasons.join("; ")),
+    };
+    match result {
+        Err(LinkError::Protocol(Error::AuthFailed { .. })) => {
+            let user = Printable::new(&job.request.user);
+            let message = format!("{user}@{}: {why}{tried}", job.request.host);
+            Failure::new(Stage::Auth, message).in_general(format!("as {user}: {why}{tried}"))
+        }
+        _ => Failure::new(Stage::Auth, format!("during authentication: {why}{tried}")),
     }
-    message
 }
 
 /// The name of a signal without `SIG`, as the wire has it (RFC 4254, section 6.10).

@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::style::{StreamStyle, success_style, trouble_style};
-use crate::hub::{Outcome, RequestId, Stage, Status};
+use crate::hub::{Outcome, RequestId, Status};
 use crate::targets::{Target, fold};
 use crate::words;
 
@@ -177,37 +176,30 @@ fn status_of(outcome: Option<&Outcome>) -> Status {
 struct Reason {
     /// In its own words.
     own: String,
-    /// With `%h` in the place of its name and `%a` in that of its address, to be compared with others.
+    /// With `HOST` in the place of its name, to be compared with others.
     general: String,
 }
 
 impl Reason {
     fn of(outcome: Option<&Outcome>, status: Status, host: &Target) -> Self {
         let own = outcome.map_or_else(|| "it had not ended".to_owned(), |outcome| words(outcome, status));
+        let error = outcome.and_then(|outcome| outcome.error.as_ref());
+        let general = error.and_then(|error| Some(format!("{}: {}", error.stage, error.general.as_ref()?)));
         // A server's own words end up here; one line each, and nothing for a terminal to obey.
         let own = words::printable(&own);
-        let general = replace_name(&own, &host.text);
+        let general = general.map_or_else(|| own.clone(), |general| words::printable(&general));
+        let general = replace_name(&general, &host.text);
         let general = if host.text == host.host {
             general
         } else {
             replace_name(&general, &host.host)
         };
-        let is_tcp = outcome.is_some_and(|outcome| {
-            outcome
-                .error
-                .as_ref()
-                .is_some_and(|error| error.stage == Stage::Tcp)
-        });
-        let general = if is_tcp {
-            replace_addresses(&general)
-        } else {
-            general
-        };
         Self { own, general }
     }
 }
 
-/// Not inside another word: a host called `a` is no part of `refused`.
+/// As help texts have it: what remains here is mostly a command to type. Not inside another word: a host called `a` is
+/// no part of `refused`.
 fn replace_name(text: &str, name: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -217,24 +209,11 @@ fn replace_name(text: &str, name: &str) -> String {
         let in_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '-' || c == '_');
         let inside = in_word(before.chars().next_back()) || in_word(after.chars().next());
         out.push_str(before);
-        out.push_str(if inside { name } else { "%h" });
+        out.push_str(if inside { name } else { "HOST" });
         rest = after;
     }
     out.push_str(rest);
     out
-}
-
-/// A rack without power is a thousand addresses and one reason.
-fn replace_addresses(text: &str) -> String {
-    let words = text.split(' ').map(|word| {
-        let bare = word.strip_suffix(':').unwrap_or(word);
-        let is_address = bare.parse::<SocketAddr>().is_ok() || bare.parse::<IpAddr>().is_ok();
-        match is_address {
-            true => word.replace(bare, "%a"),
-            false => word.to_owned(),
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
 }
 
 fn words(outcome: &Outcome, status: Status) -> String {

@@ -20,6 +20,9 @@ use crate::hub::{Answer, Ticket};
 /// Sockets at once: agents fall over near a thousand, and sixteen already keep one busy.
 const MAX_SOCKETS: usize = 16;
 
+/// Bytes of a socket's path: what `sun_path` has room for, less the zero at its end (108 on Linux, 104 on macOS).
+const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
 /// An agent that has not listed its keys by then is left out: nobody is asked for a list, so nothing but a broken
 /// agent takes that long, also one forwarded around the world.
 const LISTING: Duration = Duration::from_secs(5);
@@ -172,7 +175,7 @@ impl Agents {
         let kind = kind.unwrap_or(ErrorKind::UnexpectedEof);
         match self.links.remove(&key) {
             Some(Use::Listing(socket)) => {
-                self.list(&socket, Err(format!("agent {socket}: {}", words(kind))));
+                self.list(&socket, Err(format!("agent {socket}: {}", words(&socket, kind))));
             }
             Some(Use::Signing {
                 ticket,
@@ -181,7 +184,7 @@ impl Agents {
             }) => {
                 self.by_ticket.remove(&ticket);
                 if let Some(question) = question {
-                    let signature = Err(format!("agent {socket}: {}", words(kind)));
+                    let signature = Err(format!("agent {socket}: {}", words(&socket, kind)));
                     self.answers
                         .push((ticket, Answer::Signed { question, signature }));
                 }
@@ -267,7 +270,11 @@ impl Agents {
                 self.ask(net, key, &wanted);
             }
             Err(error) => {
-                let signature = Err(format!("agent {}: {}", wanted.socket, words(error.kind())));
+                let signature = Err(format!(
+                    "agent {}: {}",
+                    wanted.socket,
+                    words(&wanted.socket, error.kind())
+                ));
                 self.answers.push((
                     wanted.ticket,
                     Answer::Signed {
@@ -290,15 +297,19 @@ impl Agents {
 }
 
 fn failed(socket: &str, kind: ErrorKind) -> Listing {
-    Listing::Known(Arc::new(Err(format!("agent {socket}: {}", words(kind)))))
+    Listing::Known(Arc::new(Err(format!("agent {socket}: {}", words(socket, kind)))))
 }
 
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "the list is the standard library's and grows"
 )]
-fn words(kind: ErrorKind) -> String {
+fn words(socket: &str, kind: ErrorKind) -> String {
     match kind {
+        ErrorKind::InvalidInput if socket.len() > MAX_PATH => format!(
+            "path too long for a socket: {} bytes, at most {MAX_PATH}",
+            socket.len()
+        ),
         ErrorKind::TimedOut => "does not answer".to_owned(),
         ErrorKind::NotFound => "no such socket".to_owned(),
         ErrorKind::ConnectionRefused => "nobody listens on its socket".to_owned(),

@@ -120,11 +120,15 @@ fn matching(pattern: &str) -> Vec<String> {
 fn local(connection: &Connection) -> Local {
     let uid = Uid::current();
     let user = User::from_uid(uid).ok().flatten();
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (name, home) = match user {
         Some(user) => (user.name, user.dir.to_string_lossy().into_owned()),
+        // As in a container that was started with a number: what it says of itself is all there is.
         None => (
-            std::env::var("LOGNAME").unwrap_or_default(),
-            std::env::var("HOME").unwrap_or_default(),
+            variable("LOGNAME")
+                .or_else(|| variable("USER"))
+                .unwrap_or_default(),
+            variable("HOME").unwrap_or_default(),
         ),
     };
     let text = |path: &Path| path.to_string_lossy().into_owned();

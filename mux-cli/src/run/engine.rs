@@ -42,7 +42,7 @@ pub(super) struct Engine {
     pub(super) hub: Hub<Key>,
     pub(super) outside: Outside,
     pub(super) output: Output,
-    writer: Writer,
+    pub(super) writer: Writer,
     reports: Mailbox<Report>,
     pub(super) stop: Stop,
     pub(super) targets: Vec<Target>,
@@ -54,7 +54,7 @@ pub(super) struct Engine {
     /// The writer had no room for everything.
     backlog: bool,
     /// Standard error takes no more. Words of ours are no loss there, words of hosts are.
-    stderr_failed: bool,
+    pub(super) stderr_failed: bool,
     pub(super) cut: Option<Cut>,
     /// Not waiting for hosts any more, and only until then for the writer.
     pub(super) leave_by: Option<Instant>,
@@ -137,6 +137,7 @@ impl Engine {
             }
             now = self.turn(now)?;
         }
+        self.say_last_words();
         // What was said last, goodbyes among it, leaves before the process does.
         self.net.turn(Some(Duration::ZERO))?;
         if let Err(error) = self.outside.close() {
@@ -224,8 +225,8 @@ impl Engine {
             self.output.hold_progress(self.asking);
             self.fresh += VERY_MUCH;
         }
-        for text in self.outside.warnings() {
-            self.say(Level::Warning, text);
+        for (level, text) in self.outside.notices() {
+            self.say(level, text);
         }
         if let Some(fault) = self.outside.input().and_then(Input::fault) {
             // Half of an input must not pass for all of it: no command sees its end.

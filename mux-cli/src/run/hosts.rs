@@ -106,7 +106,7 @@ impl Hosts {
                 // As ssh: the key of an unknown host is taken although it can't be kept.
                 let (host, file) = (lesson.host.name(), Printable::new(file));
                 self.warnings
-                    .push(format!("{host}: host key not kept: {file}: {error}"));
+                    .push(format!("{host}: host key taken, but not stored: {file}: {error}"));
                 Verdict::Unknown { authority: None }
             }
         };

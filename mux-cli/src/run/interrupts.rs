@@ -2,12 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use rustix::process::Signal as Number;
 
 use super::engine::Engine;
 use super::report;
 use super::stop::{Order, Signal};
+use crate::exit::Cut;
 use crate::hub::{Level, Reason, RequestId, Stage};
+use crate::output::Destination;
+use crate::words;
 
 /// Who leaves does not wait longer for a reader that stands still.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -107,6 +111,35 @@ impl Engine {
         if !std::mem::replace(&mut self.over, true) {
             self.say_left_running(left);
             self.output.finish(now);
+        }
+    }
+    /// Who leaves a reader that stands still has standard error all the same: nothing of what belongs there is held up
+    /// by what the other stream does not take.
+    pub(super) fn say_last_words(&mut self) {
+        let is_written = self.output.is_done() && self.writer.is_idle();
+        // A reader that has left is no news.
+        if is_written || self.cut == Some(Cut::BrokenPipe) {
+            return;
+        }
+        let mut left = self.writer.take_back();
+        for request in std::mem::take(&mut left.saved) {
+            self.output.saved(request);
+        }
+        while let Some(write) = self.output.poll_write() {
+            left.add(&write);
+            if let Destination::Saved { request, .. } = write.to {
+                self.output.saved(request);
+            }
+        }
+        if left.lost > 0 {
+            let text = format!(
+                "left before all output was taken: up to {} bytes are lost",
+                left.lost
+            );
+            left.words.push(Bytes::from(words::line(&text)));
+        }
+        if !self.stderr_failed {
+            self.writer.write_last(&left.words);
         }
     }
 }

@@ -31,6 +31,8 @@ mod wire;
 
 use std::io::{self, Write};
 
+use mux_ssh::Printable;
+
 use crate::exit;
 use crate::flags::{self, Environment, Invocation};
 use crate::words;
@@ -42,20 +44,7 @@ pub fn main() -> u8 {
     limits::survive_large_files();
     let environment = Environment::of_process();
     if let Some(filter) = &environment.log {
-        env_logger::Builder::new()
-            // What it does not understand it says, and that is foreign text as well.
-            .parse_filters(&words::printable(&filter.to_string_lossy()))
-            .format(|to, record| {
-                let words = words::printable(&record.args().to_string());
-                writeln!(
-                    to,
-                    "[{} {} {}] {words}",
-                    to.timestamp(),
-                    record.level(),
-                    record.target()
-                )
-            })
-            .init();
+        start_log(&filter.to_string_lossy());
     }
     match flags::parse(std::env::args_os(), &environment) {
         Ok(Invocation::Run(plan)) => start::start(&plan),
@@ -65,6 +54,29 @@ pub fn main() -> u8 {
             exit::USAGE
         }
     }
+}
+
+/// The log that `MUX_LOG` asks for. A run is not refused for it.
+fn start_log(filter: &str) {
+    if env_filter::Builder::new().try_parse(filter).is_err() {
+        let shown = Printable::new(filter);
+        return complain(&format!(
+            "MUX_LOG={shown}: no log; write a level, or modules with theirs: debug, mux_ssh=trace,warn"
+        ));
+    }
+    env_logger::Builder::new()
+        .parse_filters(filter)
+        .format(|to, record| {
+            let words = words::printable(&record.args().to_string());
+            writeln!(
+                to,
+                "[{} {} {}] {words}",
+                to.timestamp(),
+                record.level(),
+                record.target()
+            )
+        })
+        .init();
 }
 
 /// Text on standard output, and the exit status that goes with it: before there is a writer thread, and without one.

@@ -21,6 +21,9 @@ pub(crate) struct Offers {
     pub(crate) skipped: Vec<String>,
     /// What is wrong with files that somebody named: to be said even if another key works.
     pub(crate) complaints: Vec<String>,
+    /// The same of files that may well be nowhere: an agent that has such a key is enough, and without it the login
+    /// fails and says so.
+    pub(crate) remarks: Vec<String>,
     /// Keys in files that somebody named, and how to call them if they turn out to be of no use.
     named: Vec<(KeyId, String)>,
 }
@@ -82,9 +85,14 @@ impl Offers {
                 }
                 Ok(_) => {}
                 Err(Unusable::Missing(_)) if name.is_none() => {}
-                Err(Unusable::Missing(reason) | Unusable::Because(reason)) => {
-                    self.complaints
-                        .extend(name.map(|name| format!("{name} not used: {reason}")));
+                Err(why) => {
+                    let is_remark = matches!(why, Unusable::Missing(_)) && file.origin != Origin::CommandLine;
+                    let (Unusable::Missing(reason) | Unusable::Because(reason)) = why;
+                    let list = match is_remark {
+                        true => &mut self.remarks,
+                        false => &mut self.complaints,
+                    };
+                    list.extend(name.map(|name| format!("{name} not used: {reason}")));
                     let path = Printable::new(&file.value);
                     self.skipped.push(format!("{path}: {reason}"));
                 }

@@ -20,7 +20,7 @@ use super::settings::{Prepared as Target, Profile};
 use super::signing::Waiting;
 use super::task::{Done, Task};
 use super::terminal::Prompt;
-use crate::hub::{Action, Answer, KeyId, Prepared, RequestId, Ticket};
+use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
 use crate::state::{Server, State};
@@ -76,6 +76,8 @@ pub(crate) struct Outside {
     pub(super) asks_no_more: bool,
     pub(super) input: Option<Input>,
     complaints: Complaints,
+    /// What is said with `-v`.
+    remarks: Complaints,
 }
 
 /// What is wrong with files that somebody named, each said once however many hosts it concerns.
@@ -93,11 +95,12 @@ impl Complaints {
         if self.said.len() > MAX_COMPLAINTS || !self.said.insert(text.to_owned()) {
             return;
         }
-        self.waiting.push(if self.said.len() > MAX_COMPLAINTS {
-            "further key files can't be used".to_owned()
+        let text = if self.said.len() > MAX_COMPLAINTS {
+            "further key files can't be used"
         } else {
-            text.to_owned()
-        });
+            text
+        };
+        self.waiting.push(text.to_owned());
     }
 }
 
@@ -125,6 +128,7 @@ impl Outside {
             asks_no_more: false,
             input,
             complaints: Complaints::default(),
+            remarks: Complaints::default(),
         }
     }
 
@@ -205,11 +209,15 @@ impl Outside {
     }
 
     /// What is to be said about files, since the last call.
-    pub(crate) fn warnings(&mut self) -> Vec<String> {
+    pub(crate) fn notices(&mut self) -> Vec<(Level, String)> {
         let mut warnings = self.hosts.warnings();
         warnings.extend(self.input.iter_mut().flat_map(Input::warnings));
         warnings.append(&mut self.complaints.waiting);
+        let warnings = warnings.into_iter().map(|text| (Level::Warning, text));
+        let remarks = self.remarks.waiting.drain(..);
         warnings
+            .chain(remarks.map(|text| (Level::Verbose, text)))
+            .collect()
     }
 
     /// Something that concerns agents or the pool was heard.
@@ -311,6 +319,7 @@ impl Outside {
             .complaints
             .iter()
             .for_each(|text| self.complaints.add(text));
+        offers.remarks.iter().for_each(|text| self.remarks.add(text));
         self.offers
             .insert(name, (Arc::clone(profile), Arc::clone(&offers)));
         Some(offers)

@@ -24,7 +24,7 @@ pub(super) fn targets(plan: &Plan, configuration: &mut Configuration) -> Result<
                 path.display().to_string(),
                 files::read_named(path, MAX_HOSTS_FILE as u64).map_err(|error| error.to_string()),
             ),
-            HostsSource::Stdin => ("-".to_owned(), read_stdin()),
+            HostsSource::Stdin => ("standard input".to_owned(), read_stdin()),
         };
         let bytes = bytes.map_err(|error| format!("{}: {error}", Printable::new(&label)))?;
         lists.push((label, bytes));
@@ -44,7 +44,7 @@ pub(super) fn targets(plan: &Plan, configuration: &mut Configuration) -> Result<
 /// The list on standard input. One that is closed is no empty list.
 fn read_stdin() -> Result<Vec<u8>, String> {
     if mux_core::stdio::was_closed(io::stdin()) {
-        return Err("standard input is closed; name hosts with -w or --hosts FILE".to_owned());
+        return Err("closed; name hosts with -w or --hosts FILE".to_owned());
     }
     let mut content = Vec::new();
     files::read_into(io::stdin().lock(), MAX_HOSTS_FILE as u64, &mut content)

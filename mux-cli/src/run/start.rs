@@ -6,7 +6,7 @@ use std::io;
 
 use bytes::Bytes;
 use mux_core::Driver;
-use mux_ssh::config::{ConfigError, Origin};
+use mux_ssh::config::{ConfigError, Origin, Problem};
 use rustix::process::Signal;
 
 use super::config::{self, Configuration};
@@ -119,10 +119,11 @@ fn resolve(
 
 /// A file that can't be read, or an option, concerns every target.
 fn is_global(error: &ConfigError) -> bool {
-    match &error.origin {
-        Origin::CommandLine | Origin::Default => false,
-        Origin::File { line, .. } => *line == 0,
-    }
+    matches!(error.problem, Problem::UnreadableInclude { .. })
+        || match &error.origin {
+            Origin::CommandLine | Origin::Default => false,
+            Origin::File { line, .. } => *line == 0,
+        }
 }
 
 impl Ready {
@@ -250,10 +251,7 @@ fn unusable(request: RequestId, message: String) -> Event {
         status: Status::Unreachable,
         rc: None,
         signal: None,
-        error: Some(Failure {
-            stage: Stage::Dns,
-            message,
-        }),
+        error: Some(Failure::new(Stage::Dns, message)),
         timings: Timings::default(),
         attempts: 0,
         retries: 0,

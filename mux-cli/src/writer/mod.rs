@@ -4,16 +4,20 @@
 
 mod error;
 mod files;
+mod leaving;
 mod streams;
 #[cfg(test)]
 mod tests;
 mod thread;
 
 pub use error::{Fault, WriteError};
+pub use leaving::Left;
 pub use streams::Streams;
 
-use std::sync::mpsc;
+use std::collections::VecDeque;
+use std::sync::{Arc, mpsc};
 
+use self::leaving::{Begun, Sent};
 use crate::hub::RequestId;
 use crate::output::{Credit, Write};
 
@@ -58,7 +62,12 @@ pub struct Writer {
     /// Not handed over yet.
     batch: Vec<Write>,
     waiting: usize,
-    unreported: usize,
+    /// Not reported yet, in order.
+    sent: VecDeque<Sent>,
+    /// Writes that were reported.
+    reported: usize,
+    begun: Arc<Begun>,
+    streams: Arc<Streams>,
 }
 
 impl Writer {
@@ -68,7 +77,8 @@ impl Writer {
     /// When the system has no thread to give.
     pub fn start(streams: Streams, reports: impl Reports) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel();
-        let thread = thread::Thread::new(streams, reports);
+        let (streams, begun) = (Arc::new(streams), Arc::new(Begun::default()));
+        let thread = thread::Thread::new(Arc::clone(&streams), Arc::clone(&begun), reports);
         std::thread::Builder::new()
             .name("writer".into())
             .spawn(move || thread.run(&queue))?;
@@ -76,7 +86,10 @@ impl Writer {
             jobs,
             batch: Vec::new(),
             waiting: 0,
-            unreported: 0,
+            sent: VecDeque::new(),
+            reported: 0,
+            begun,
+            streams,
         })
     }
 
@@ -89,7 +102,7 @@ impl Writer {
     /// Takes a write. One that is larger than the room left is still taken: it is at most a quarter of the budget.
     pub fn send(&mut self, write: Write) {
         self.waiting += write.cost();
-        self.unreported += 1;
+        self.sent.push_back(Sent::of(&write));
         self.batch.push(write);
     }
 
@@ -106,7 +119,9 @@ impl Writer {
         match report {
             Report::Written { writes, cost, .. } => {
                 self.waiting -= cost;
-                self.unreported -= writes;
+                self.reported += writes;
+                // All of it may have been taken back meanwhile.
+                self.sent.drain(..(*writes).min(self.sent.len()));
             }
             Report::Failed(_) => {}
         }
@@ -115,7 +130,7 @@ impl Writer {
     /// Whether everything that was handed over has been written.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.unreported == 0
+        self.sent.is_empty()
     }
 }
 

@@ -125,6 +125,36 @@ fn streams_get_their_bytes_in_order_and_each_write_is_reported() {
 }
 
 #[test]
+fn what_the_thread_has_not_begun_can_be_taken_back_and_is_written_once() {
+    let ((out, to_out), (err, to_err)) = (io::pipe().unwrap(), io::pipe().unwrap());
+    let mut desk = Desk::new(to_out, to_err, false);
+    desk.send(Destination::Stderr, b"first\n");
+    desk.settle();
+    desk.send(Destination::Stdout, &[b'x'; 200_000]);
+    // The thread stands still at it: some of it is in the pipe.
+    while rustix::io::ioctl_fionread(&out).unwrap() == 0 {
+        std::thread::yield_now();
+    }
+    desk.send(Destination::Stderr, b"second\n");
+    desk.send(Destination::Stdout, b"12345");
+    let left = desk.writer.take_back();
+    assert_eq!(
+        (left.words.as_slice(), left.lost),
+        ([Bytes::from("second\n")].as_slice(), 200_005)
+    );
+    desk.writer.write_last(&left.words);
+    // The thread goes on, and finds nothing more to do.
+    assert_eq!(all_of(out, desk), 200_000);
+    assert_eq!(all(err), b"first\nsecond\n");
+}
+
+/// The length of what is read once nobody writes any more.
+fn all_of(from: impl io::Read, desk: Desk) -> usize {
+    drop(desk);
+    all(from).len()
+}
+
+#[test]
 fn a_reader_that_stands_still_uses_up_the_budget_and_blocks_nobody() {
     let (mut out, to_out) = io::pipe().unwrap();
     let mut desk = Desk::new(to_out, sink(), false);

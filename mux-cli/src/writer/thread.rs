@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::files::HostFiles;
+use super::leaving::Begun;
 use super::{Fault, Report, Reports, Streams, WriteError};
 use crate::hub::RequestId;
 use crate::output::{Credit, Destination, Extent, Neutraliser, Payload, Write};
@@ -24,12 +26,13 @@ const READ_PIECE: usize = 64 * 1024;
 const REPORT_AT: usize = 64 * 1024;
 
 /// Back to the first column and erase what is there (ECMA-48, CR and EL).
-const CLEAR_LINE: &[u8] = b"\r\x1b[K";
+pub(super) const CLEAR_LINE: &[u8] = b"\r\x1b[K";
 
 /// The state of the thread.
 #[derive(Debug)]
 pub(super) struct Thread<R> {
-    streams: Streams,
+    streams: Arc<Streams>,
+    begun: Arc<Begun>,
     reports: R,
     written: Written,
     failed: HashSet<Destination>,
@@ -68,9 +71,10 @@ struct ProgressLine {
 }
 
 impl<R: Reports> Thread<R> {
-    pub(super) fn new(streams: Streams, reports: R) -> Self {
+    pub(super) fn new(streams: Arc<Streams>, begun: Arc<Begun>, reports: R) -> Self {
         Self {
             streams,
+            begun,
             reports,
             written: Written::default(),
             failed: HashSet::new(),
@@ -89,12 +93,18 @@ impl<R: Reports> Thread<R> {
                 self.write_batch(batch);
             }
             // Nothing else waits: now the line is no longer in the way.
+            if self.begun.is_taken() {
+                return;
+            }
             self.show_progress();
         }
     }
 
     fn write_batch(&mut self, batch: Vec<Write>) {
         for write in batch {
+            if !self.begun.begin() {
+                break;
+            }
             self.write(write);
             if self.done.cost >= REPORT_AT {
                 self.report();

@@ -98,7 +98,7 @@ impl Told {
             "{}",
             self.stderr
         );
-        let folded = "\nunreachable: h[001-010]: tcp: connect to %a: connection refused\n";
+        let folded = "\nunreachable: h[001-010]: tcp: connection refused\n";
         assert!(self.stderr.contains(folded), "{}", self.stderr);
     }
 }

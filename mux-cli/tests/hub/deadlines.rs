@@ -36,6 +36,11 @@ fn check(behaviour: Behaviour, seconds: u64, status: Status, stage: Stage, messa
 fn a_host_that_drops_packets_is_unreachable_in_tcp() {
     let message = "no answer from 192.0.2.1 port 22 within 10s";
     check(Behaviour::Dropping, 10, Status::Unreachable, Stage::Tcp, message);
+    let mut sim = Sim::new(4, 1);
+    sim.host(1, Behaviour::Dropping);
+    sim.run();
+    let general = sim.outcome(1).error.as_ref().unwrap().general.as_deref();
+    assert_eq!(general, Some("no answer within 10s"), "in words for many hosts");
 }
 
 #[test]

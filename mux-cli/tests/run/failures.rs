@@ -35,6 +35,32 @@ fn a_refused_port_is_unreachable_in_tcp() {
 }
 
 #[test]
+fn what_befalls_many_hosts_is_said_once_in_words_without_their_names_and_addresses() {
+    let rig = Rig::new();
+    let [first, second] = [free_port(), free_port()];
+    rig.configure(&format!(
+        "Host web1\n  Port {first}\nHost web2\n  Port {second}\n  HostName 127.0.0.2\nHost gone*\n  HostName %h.invalid"
+    ));
+    let args = [
+        "-w",
+        "web[1-2],in[1-2],gone[1-2]",
+        "-l",
+        "nobody-here",
+        "--",
+        "true",
+    ];
+    let ran = rig.run(&args);
+    let expected = [
+        "unreachable: web[1-2]: tcp: connection refused\n",
+        "unreachable: gone[1-2]: dns: could not resolve the name: ",
+        "auth: in[1-2]: auth: as nobody-here: permission denied (",
+    ];
+    for line in expected {
+        assert!(ran.stderr.contains(line), "{line}\n{}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_server_that_says_nothing_is_unreachable_in_banner() {
     let rig = Rig::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -32,7 +32,8 @@ fn what_stands_in_place_of_an_included_file_is_named_and_not_waited_for() {
     for (path, why) in impostors(&rig) {
         rig.configure(&format!("Include {path}"));
         let ran = rig.run(&["-w", "web1", "--", "true"]);
-        let stderr = format!("mux: {path}: {why}\n").replace(rig.dir.path().to_str().unwrap(), "DIR");
+        let stderr = format!("mux: DIR/config line 1: Include {path}: {why}\n")
+            .replace(rig.dir.path().to_str().unwrap(), "DIR");
         assert_eq!((ran.status, ran.stderr), (2, stderr));
     }
 }
@@ -49,6 +50,50 @@ fn what_stands_in_place_of_known_hosts_is_named_and_not_waited_for() {
             assert!(ran.stderr.contains(&warning), "{option} {policy}: {}", ran.stderr);
         }
     }
+}
+
+#[test]
+fn a_new_key_that_cannot_be_stored_is_taken_and_that_is_said() {
+    let rig = Rig::new();
+    let option = format!("UserKnownHostsFile={}/known_hosts", rig.text("id"));
+    let policy = "StrictHostKeyChecking=accept-new";
+    let ran = rig.run(&["-o", &option, "-o", policy, "-w", "web1", "--", "echo hello"]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "web1: hello\n"),
+        "{}",
+        ran.stderr
+    );
+    let said = ": host key taken, but not stored: DIR/id/known_hosts: ";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
+
+#[test]
+fn a_line_of_standard_input_and_a_filter_of_the_log_are_named_as_such() {
+    let rig = Rig::new();
+    let output = |command: &mut Command| {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"web1\nweb[\n").unwrap();
+        rig.finish(child.wait_with_output().unwrap())
+    };
+    let ran = output(&mut rig.command(&["--hosts", "-", "--", "true"]));
+    assert!(ran.stderr.starts_with("mux: standard input:2:"), "{}", ran.stderr);
+    let ran = output(
+        rig.command(&["-w", "web1", "--", "true"])
+            .env("MUX_LOG", "===,,[["),
+    );
+    assert_eq!(
+        (ran.status, ran.stderr.as_str()),
+        (
+            0,
+            "mux: MUX_LOG====,,[[: no log; write a level, or modules with theirs: debug, mux_ssh=trace,warn\n"
+        )
+    );
 }
 
 #[test]
@@ -90,7 +135,10 @@ fn a_file_that_is_too_large_is_refused_and_not_read_in_part() {
     let ran = rig.run(&["-w", "web1", "--", "true"]);
     assert_eq!(
         (ran.status, ran.stderr.as_str()),
-        (2, "mux: DIR/large: larger than 16 MiB\n")
+        (
+            2,
+            "mux: DIR/config line 1: Include DIR/large: larger than 16 MiB\n"
+        )
     );
     rig.configure("");
     let option = format!("UserKnownHostsFile={large}");

@@ -15,7 +15,6 @@ mod limits;
 mod prompts;
 mod results;
 mod retries;
-#[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
 mod stdin;

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::rig::{Ran, Rig, is_alive, read_until, wait_for};
@@ -251,18 +252,65 @@ fn a_command_that_was_stopped_has_no_status_of_its_own() {
     );
 }
 
+/// Starts commands that write far more than fits anywhere, and leaves the pipe unread once there is something in it.
+fn stalled(rig: &Rig, args: &[&str]) -> Child {
+    let command = format!("echo x >> {}; exec seq 2000001", rig.text("begun"));
+    let mut child = start(rig, &[args, &["-w", "web[1-5]", "--", &command]].concat());
+    let mut byte = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+    let begun = || {
+        fs::read_to_string(rig.path("begun"))
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
+    wait_for("five commands to begin", || begun() == 5);
+    wait_for("a full pipe", || {
+        ioctl_fionread(child.stdout.as_ref().unwrap()).unwrap() > 32 * 1024
+    });
+    child
+}
+
+/// Until no connection is left, which is when the run has made up its mind about all hosts.
+fn wait_for_the_end_of_connections(rig: &Rig) {
+    let children = format!("/proc/{0}/task/{0}/children", rig.sshd_id());
+    wait_for("the end of all connections", || {
+        fs::read_to_string(&children).unwrap().is_empty()
+    });
+}
+
 #[test]
 fn a_reader_that_stands_still_does_not_hide_that_the_commands_have_ended() {
     let rig = Rig::new();
-    let mut child = start(&rig, &["-w", "web[1-5]", "--", "seq 2000001"]);
-    // As much as fits into the pipe, and then nothing for a while.
-    let mut byte = [0];
-    child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    let child = stalled(&rig, &[]);
     send(&child, Signal::TERM);
-    std::thread::sleep(std::time::Duration::from_secs(8));
+    wait_for_the_end_of_connections(&rig);
     let ran = rig.finish(child.wait_with_output().unwrap());
     assert_eq!(ran.status, 143, "{}", ran.stderr);
     assert!(ran.stderr.contains("cancelled=5"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("may still be running"), "{}", ran.stderr);
+}
+
+#[test]
+fn who_leaves_a_reader_that_stands_still_is_told_how_hosts_ended_and_what_is_lost() {
+    let rig = Rig::new();
+    for args in [&[][..], &["--outdir", &rig.text("out"), "--output", "text"]] {
+        let _ = fs::remove_file(rig.path("begun"));
+        let mut child = stalled(&rig, args);
+        send(&child, Signal::INT);
+        wait_for_the_end_of_connections(&rig);
+        send(&child, Signal::INT);
+        let mut stderr = String::new();
+        child
+            .stderr
+            .as_mut()
+            .unwrap()
+            .read_to_string(&mut stderr)
+            .unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{stderr}");
+        assert!(stderr.contains("cancelled=5"), "{stderr}");
+        let lost = "mux: left before all output was taken: up to ";
+        assert_eq!(stderr.matches(lost).count(), 1, "{stderr}");
+        assert!(!stderr.contains("may still be running"), "{stderr}");
+    }
 }

@@ -202,6 +202,6 @@ fn text_that_is_asked_for_and_has_no_place_is_a_failure_of_ours() {
 #[test]
 fn a_list_from_a_standard_input_that_is_closed_is_no_empty_list() {
     let rig = Rig::new();
-    let stderr = "mux: -: standard input is closed; name hosts with -w or --hosts FILE\n";
+    let stderr = "mux: standard input: closed; name hosts with -w or --hosts FILE\n";
     check(&rig, &["--hosts", "-", "--list-hosts"], "<&-", 2, "", stderr);
 }

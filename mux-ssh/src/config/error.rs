@@ -54,7 +54,10 @@ pub struct ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.origin, self.problem)
+        match &self.origin {
+            Origin::Default => self.problem.fmt(f),
+            origin @ (Origin::CommandLine | Origin::File { .. }) => write!(f, "{origin}: {}", self.problem),
+        }
     }
 }
 
@@ -126,6 +129,13 @@ pub enum Problem {
     TooManyIncludes,
     /// A file exists or was asked for and could not be read.
     Unreadable(ErrorKind),
+    /// The same of a file that another one includes.
+    UnreadableInclude {
+        /// The included file.
+        path: String,
+        /// Why.
+        kind: ErrorKind,
+    },
     /// `%` with a letter that the keyword does not know, or at the end.
     UnknownToken {
         /// The keyword.
@@ -151,6 +161,11 @@ pub enum Problem {
     InvalidHostName(String),
     /// The user name holds characters that are refused because they have been used to smuggle commands.
     InvalidUser(String),
+    /// Nobody says as whom to log in, and the password database has no name for us.
+    NoUser {
+        /// Our number there.
+        uid: u32,
+    },
 }
 
 const CHECKING_OFF: &str = "is not supported yet; \
@@ -196,6 +211,7 @@ impl fmt::Display for Problem {
             Self::TooMany { keyword, limit } => write!(f, "more than {limit} values for {keyword}"),
             Self::TooManyIncludes => f.write_str("too many nested Include files"),
             Self::Unreadable(kind) => fmt_unreadable(f, *kind),
+            Self::UnreadableInclude { path, kind } => fmt_include(f, path, *kind),
             Self::UnknownToken { keyword, token } => write!(f, "unknown token {} in {keyword}", shown(token)),
             Self::UndefinedVariable { keyword, name } => {
                 write!(
@@ -213,8 +229,14 @@ impl fmt::Display for Problem {
             }
             Self::InvalidHostName(name) => write!(f, "invalid host name \"{}\"", shown(name)),
             Self::InvalidUser(name) => write!(f, "invalid user name \"{}\"", shown(name)),
+            Self::NoUser { uid } => write!(f, "no user name for uid {uid}; give -l USER"),
         }
     }
+}
+
+fn fmt_include(f: &mut fmt::Formatter<'_>, path: &str, kind: ErrorKind) -> fmt::Result {
+    write!(f, "Include {}: ", Printable::new(path))?;
+    fmt_unreadable(f, kind)
 }
 
 /// Why a file could not be read, and what would help.

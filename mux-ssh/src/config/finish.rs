@@ -81,6 +81,13 @@ impl Draft<'_> {
                 problem,
             });
         }
+        if user.origin == Origin::Default && user.value.is_empty() {
+            let problem = Problem::NoUser { uid: local.uid };
+            return Err(ConfigError {
+                origin: user.origin,
+                problem,
+            });
+        }
         if !is_user_name(&user.value) {
             return Err(ConfigError {
                 problem: Problem::InvalidUser(user.value),

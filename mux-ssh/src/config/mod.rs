@@ -60,7 +60,7 @@ const SYSTEM_FILE: &str = "/etc/ssh/ssh_config";
 pub struct Local {
     /// The user's home, from the password database.
     pub home: String,
-    /// The user's name.
+    /// The user's name; empty: there is none.
     pub user: String,
     /// The user's id.
     pub uid: u32,

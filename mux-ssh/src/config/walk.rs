@@ -181,7 +181,10 @@ impl<'a, 'd> Walk<'a, 'd> {
                     Loaded::Parsed(file) => self.file(file, owner, active, depth + 1)?,
                     // A pattern that matches nothing is how optional files are written.
                     Loaded::Missing => {}
-                    Loaded::Unreadable(kind) if active => return Err(unreadable(path, *kind).into()),
+                    Loaded::Unreadable(kind) if active => {
+                        let (path, kind) = (path.clone(), *kind);
+                        return Err(fail(Problem::UnreadableInclude { path, kind }).into());
+                    }
                     Loaded::Unreadable(_) => {}
                 }
             }

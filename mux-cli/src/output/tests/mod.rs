@@ -207,10 +207,7 @@ fn exited(rc: i32) -> Outcome {
 }
 
 fn failed(status: Status, stage: Stage, message: &str) -> Outcome {
-    let error = Some(Failure {
-        stage,
-        message: message.to_owned(),
-    });
+    let error = Some(Failure::new(stage, message));
     Outcome {
         error,
         ..outcome(status, None)

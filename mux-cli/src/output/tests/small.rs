@@ -61,7 +61,7 @@ fn reasons_that_differ_in_the_host_only_are_one() {
             vec![reason("a1"), reason("a2"), reason("a3")],
             &["a1", "root@a2:22", "a3"]
         ),
-        "ok=0 unreachable=3 in 1.4s\nunreachable: a[1,3],root@a2:22: dns: %h: no such name; is %h.local up?\n"
+        "ok=0 unreachable=3 in 1.4s\nunreachable: a[1,3],root@a2:22: dns: HOST: no such name; is HOST.local up?\n"
     );
     assert_eq!(
         summary_of(vec![reason("a1")], &["a1"]),
@@ -77,20 +77,22 @@ fn reasons_that_differ_in_the_host_only_are_one() {
 
 #[test]
 fn reasons_that_differ_in_the_address_only_are_one_where_it_is_the_connection_that_failed() {
-    let at = |stage, address: &str| {
+    let at = |address: &str| {
         let text = format!("connect to {address}: connection refused");
-        failed(Status::Unreachable, stage, &text)
+        let mut outcome = failed(Status::Unreachable, Stage::Tcp, &text);
+        outcome.error = outcome.error.map(|error| error.in_general("connection refused"));
+        outcome
     };
-    let tcp = ["192.0.2.1:22", "[2001:db8::2]:22"].map(|address| at(Stage::Tcp, address));
+    let tcp = ["192.0.2.1:22", "[2001:db8::2]:22"].map(at);
     assert_eq!(
         summary_of(tcp.to_vec(), &["a1", "a2"]),
-        "ok=0 unreachable=2 in 1.4s\nunreachable: a[1-2]: tcp: connect to %a: connection refused\n"
+        "ok=0 unreachable=2 in 1.4s\nunreachable: a[1-2]: tcp: connection refused\n"
     );
     assert_eq!(
         summary_of(tcp[..1].to_vec(), &["a1"]),
         "ok=0 unreachable=1 in 1.4s\nunreachable: a1: tcp: connect to 192.0.2.1:22: connection refused\n"
     );
-    let said = ["192.0.2.1", "192.0.2.2"].map(|address| at(Stage::Channel, address));
+    let said = ["192.0.2.1", "192.0.2.2"].map(|address| failed(Status::Unreachable, Stage::Channel, address));
     let apart = summary_of(said.to_vec(), &["a1", "a2"]);
     assert_eq!(
         apart.lines().count(),

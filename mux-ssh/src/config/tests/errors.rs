@@ -204,7 +204,9 @@ fn files_that_cannot_be_read_fail_the_hosts_that_need_them() {
     check_error(
         &world,
         "a",
-        "/home/me/.ssh/secret: not readable for us, or writable for others (chmod go-w)",
+        &format!(
+            "{FILE} line 2: Include /home/me/.ssh/secret: not readable for us, or writable for others (chmod go-w)"
+        ),
     );
     check(&world, "b", &[]);
 }
@@ -300,6 +302,26 @@ fn names_that_could_be_taken_for_something_else_are_refused() {
     }
     check(&World::user("User DOMAIN\\\\joe\n"), "h", &["user DOMAIN\\joe"]);
     check_line("User %r", "User %r: not supported yet");
+}
+
+#[test]
+fn somebody_without_a_name_is_told_to_give_one() {
+    let resolve = |user: Option<&str>| {
+        let nobody = super::Local {
+            uid: 54321,
+            files: super::ConfigFiles::None,
+            ..super::Local::default()
+        };
+        let facts = super::Facts {
+            host: "h".to_owned(),
+            user: user.map(str::to_owned),
+            port: None,
+        };
+        super::Resolver::new(nobody).resolve(&facts).map(drop)
+    };
+    let error = resolve(None).unwrap_err();
+    assert_eq!(error.to_string(), "no user name for uid 54321; give -l USER");
+    assert_eq!(resolve(Some("me")), Ok(()));
 }
 
 #[test]
