@@ -203,9 +203,10 @@ impl Client {
         }
     }
 
-    /// The link is gone: gives every channel its final event. To be called by whoever holds the client after its
+    /// The link is gone: tells what the server began to say, and gives every channel its final event. To be called by whoever holds the client after its
     /// link failed without a word; a link that ends by `handle_eof` or by an error does not need it.
     pub fn connection_lost(&mut self) {
+        self.greet(true);
         self.ended |= self.failed.is_none();
         self.session.cut_off();
     }

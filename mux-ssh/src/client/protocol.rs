@@ -151,7 +151,7 @@ impl Client {
     }
 
     /// Passes on what the server says before its identification, `all` of it if nothing more will come.
-    fn greet(&mut self, all: bool) {
+    pub(super) fn greet(&mut self, all: bool) {
         if let Some(text) = self.transport.take_greeting(all) {
             self.session.events.push(Event::Greeting(text));
         }

@@ -10,6 +10,18 @@ use crate::transport::{MAX_BANNER_LINE, MAX_GREETING};
 
 /// What is told of these pieces, in the order in which they come, before the server hangs up.
 fn greeting(pieces: &[&[u8]]) -> Vec<String> {
+    let told = told(pieces, |client, now| {
+        let _ = client.handle_eof(now);
+    });
+    assert_eq!(
+        told,
+        self::told(pieces, |client, _| client.connection_lost()),
+        "the same after a reset"
+    );
+    told
+}
+
+fn told(pieces: &[&[u8]], end: fn(&mut Client, Instant)) -> Vec<String> {
     let (now, mut input) = (Instant::now(), BytesMut::new());
     let mut client = Client::new(ClientConfig::default());
     let mut told = Vec::new();
@@ -19,7 +31,7 @@ fn greeting(pieces: &[&[u8]]) -> Vec<String> {
         let _ = client.handle_input(now, &mut input);
         told.extend(std::iter::from_fn(|| client.poll_event()));
     }
-    let _ = client.handle_eof(now);
+    end(&mut client, now);
     told.extend(std::iter::from_fn(|| client.poll_event()));
     let greetings = told.into_iter().filter_map(|event| match event {
         Event::Greeting(text) => Some(text),
