@@ -192,6 +192,11 @@ fn protection_that_is_unknown_or_endless_is_refused_before_any_work() {
         |p| bcrypt(p, "rot13", 16),
         Unsupported::Cipher("rot13".to_owned()).into(),
     );
+    // A name that the format has and this build can't open: nobody is to be asked for its passphrase.
+    check(
+        |p| bcrypt(p, "3des-cbc", 16),
+        Unsupported::Cipher("3des-cbc".to_owned()).into(),
+    );
     check(
         |p| bcrypt(p, "none", 16),
         Unsupported::Cipher("none".to_owned()).into(),
