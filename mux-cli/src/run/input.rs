@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mux_core::stdio::was_closed;
 use mux_ssh::Printable;
-use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
+use rustix::fs::{Mode, OFlags, SeekFrom, fcntl_getfl, open, seek};
 use rustix::termios::isatty;
 
 use super::in_file::InFile;
@@ -62,6 +62,11 @@ impl Opened {
                 open_file(path),
             ),
         };
+        if file.as_ref().is_ok_and(is_write_only) {
+            return Err(format!(
+                "--stdin: {name}: not open for reading; write --stdin=FILE, or < FILE behind the command"
+            ));
+        }
         let file = file.and_then(|file| match file.metadata()?.is_dir() {
             true => Err(io::ErrorKind::IsADirectory.into()),
             false => Ok(file),
@@ -82,6 +87,11 @@ impl Opened {
 /// those of a daemon are, nobody has forgotten anything.
 fn is_closed() -> bool {
     was_closed(io::stdin()) && !(was_closed(io::stdout()) && was_closed(io::stderr()))
+}
+
+/// Whether the first read would fail: `0> FILE`, or the end of a pipe that is written to.
+fn is_write_only(file: &File) -> bool {
+    fcntl_getfl(file).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::WRONLY)
 }
 
 /// Does not wait for the writer of a named pipe: the thread does.

@@ -366,35 +366,38 @@ fn an_input_that_can_not_be_read_is_said_before_anything_runs() {
     let run = |file: &str| rig.run(&[&format!("--stdin={file}"), "-w", "web1", "--", "echo ran"]);
     check(run("/nowhere"), 2, "", "mux: --stdin: /nowhere: no such file\n");
     check(run("/"), 2, "", "mux: --stdin: /: is a directory\n");
-    let inner = rig.command(&["--stdin", "-w", "web1", "--", "echo ran"]);
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-c", "exec \"$@\" <&-", "sh"])
-        .arg(inner.get_program())
-        .args(inner.get_args());
-    let ran = rig.finish(shell.env("XDG_STATE_HOME", rig.path("state")).output().unwrap());
-    check(
-        ran,
-        2,
-        "",
-        "mux: --stdin: standard input is closed; write --stdin=FILE, or < FILE behind the command\n",
-    );
+    let file = format!("exec \"$@\" 0>{}", rig.text("written"));
+    for (redirection, why) in [
+        ("exec \"$@\" <&-", "standard input is closed"),
+        ("exec \"$@\" 0>/dev/null", "standard input: not open for reading"),
+        (&file, "standard input: not open for reading"),
+    ] {
+        let inner = rig.command(&["--stdin", "-w", "web1", "--", "echo ran"]);
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", redirection, "sh"])
+            .arg(inner.get_program())
+            .args(inner.get_args());
+        let ran = rig.finish(shell.env("XDG_STATE_HOME", rig.path("state")).output().unwrap());
+        let stderr = format!("mux: --stdin: {why}; write --stdin=FILE, or < FILE behind the command\n");
+        check(ran, 2, "", &stderr);
+    }
 }
 
 #[test]
 fn an_error_while_reading_stops_the_commands() {
     let rig = Rig::new();
-    // A descriptor that can't be read is the error that everybody can make.
-    let inner = rig.command(&["--stdin", "-w", "web1", "--", "cat; echo got all of it"]);
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-c", "exec \"$@\" 0>/dev/null", "sh"])
-        .arg(inner.get_program())
-        .args(inner.get_args());
-    let ran = rig.finish(shell.env("XDG_STATE_HOME", rig.path("state")).output().unwrap());
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    // Closed with something left to read: the other end is told that it was reset.
+    (&theirs).write_all(b"never read").unwrap();
+    drop(ours);
+    let mut command = rig.command(&["--stdin", "-w", "web1", "--", "cat; echo got all of it"]);
+    let command = command.stdin(std::os::fd::OwnedFd::from(theirs));
+    let ran = rig.finish(command.output().unwrap());
     assert_eq!((ran.status, ran.stdout.as_str()), (125, ""), "{}", ran.stderr);
     assert!(
-        ran.stderr.starts_with("mux: standard input: Bad file descriptor"),
+        ran.stderr
+            .starts_with("mux: standard input: Connection reset by peer"),
         "{}",
         ran.stderr
     );
