@@ -54,6 +54,8 @@ pub(crate) struct Prepared {
     pub(crate) profile: Arc<Profile>,
     /// What is said with `-v`.
     pub(crate) notes: Vec<String>,
+    /// What is said without it.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// What a host is to do.
@@ -111,6 +113,8 @@ impl Settings {
             None => HostId::new(&config.hostname.value, config.port.value),
         };
         let notes = config.notes.iter().map(ToString::to_string).collect();
+        let unknown = config.unknown_algorithms();
+        let warnings = unknown.iter().map(ToString::to_string).collect();
         let request = Request {
             id,
             host: config.host.clone(),
@@ -136,6 +140,7 @@ impl Settings {
             host_key_name,
             profile,
             notes,
+            warnings,
         })
     }
 }

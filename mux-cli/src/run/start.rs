@@ -229,19 +229,22 @@ fn outside(
 }
 
 fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {
-    let mut notes = BTreeSet::new();
+    // What is said of many hosts is said once.
+    let mut said = BTreeSet::new();
     for (id, ready) in (0..).map(RequestId).zip(ready) {
         match ready {
             Ready::Ssh(prepared) => {
-                notes.extend(prepared.notes.iter().cloned());
+                let warnings = prepared.warnings.iter().map(|text| (Level::Warning, text));
+                let notes = prepared.notes.iter().map(|text| (Level::Verbose, text));
+                said.extend(warnings.chain(notes).map(|(level, text)| (level, text.clone())));
                 engine.submit_ssh(now, *prepared);
             }
             Ready::Local(request) => engine.submit(now, *request),
             Ready::Unusable(message) => engine.tell(unusable(id, message)),
         }
     }
-    for note in notes {
-        engine.say(Level::Verbose, note);
+    for (level, text) in said {
+        engine.say(level, text);
     }
 }
 

@@ -325,3 +325,28 @@ fn all_mistakes_on_the_command_line_have_one_form() {
         "{stderr}"
     );
 }
+
+#[test]
+fn an_algorithm_that_nobody_knows_is_said_once_a_run_and_one_that_openssh_has_is_not() {
+    let rig = Rig::new();
+    rig.configure("MACs bogus,hmac-sha1,hmac-sha2-256");
+    let ran = rig.run(&[
+        "-o",
+        "Ciphers=foo,aes128-ctr,aes128-cbc",
+        "-o",
+        "KexAlgorithms=+worse,diffie-hellman-group14-sha1",
+        "-b",
+        "-w",
+        "web[1-2]",
+        "--",
+        "echo hello",
+    ]);
+    let stderr = "mux: DIR/config line 1: MACs: no algorithm is called bogus\n\
+        mux: command line: Ciphers: no algorithm is called foo\n\
+        mux: command line: KexAlgorithms: no algorithm is called worse\n";
+    let stdout = "---------------\nweb[1-2] (2)\n---------------\nhello\n";
+    assert_eq!(
+        (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, stdout, stderr)
+    );
+}

@@ -2,6 +2,7 @@
 //!
 //! Not here, on purpose: compression, CBC, SHA-1, DSA, classic Diffie-Hellman.
 
+mod known;
 mod preferences;
 
 pub use preferences::Algorithms;

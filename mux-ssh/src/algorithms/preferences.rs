@@ -108,10 +108,7 @@ fn apply<A: Copy + PartialEq>(
     from_name: fn(&str) -> Option<A>,
     name: fn(A) -> &'static str,
 ) -> Result<Vec<A>, Misuse> {
-    let (mode, names) = match list.as_bytes().first() {
-        Some(mode @ (b'+' | b'-' | b'^')) => (*mode, list.get(1..).unwrap_or_default()),
-        _ => (b'=', list),
-    };
+    let (mode, names) = mode(list);
     let patterns = || names.split(',').map(str::trim);
     let named = || patterns().filter_map(from_name);
     let candidates: Vec<A> = match mode {
@@ -137,6 +134,14 @@ fn apply<A: Copy + PartialEq>(
         Err(Misuse::NoAlgorithmLeft)
     } else {
         Ok(chosen)
+    }
+}
+
+/// What a list does, `=` if it replaces, and its names.
+pub(super) fn mode(list: &str) -> (u8, &str) {
+    match list.as_bytes().first() {
+        Some(mode @ (b'+' | b'-' | b'^')) => (*mode, list.get(1..).unwrap_or_default()),
+        _ => (b'=', list),
     }
 }
 

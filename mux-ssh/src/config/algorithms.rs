@@ -1,9 +1,30 @@
 //! What a host's lists of algorithms leave of ours. Decides the offer; an empty one is an error that names the line.
 
-use super::error::{ConfigError, Problem, Sourced};
+use std::fmt;
+
+use super::error::{ConfigError, Origin, Problem, Sourced};
 use super::host_config::HostConfig;
-use crate::algorithms::{Algorithms, SignatureAlgorithm};
+use crate::algorithms::{Algorithms, Cipher, Kex, Mac, SignatureAlgorithm};
 use crate::keys::PublicKey;
+use crate::printable::Printable;
+
+/// A name in a list that is none of OpenSSH's: a slip, or newer than this build. The list counts without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownAlgorithm {
+    /// Where the list stands.
+    pub origin: Origin,
+    /// The keyword, as the manual writes it.
+    pub keyword: &'static str,
+    /// As written.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (origin, keyword, name) = (&self.origin, self.keyword, Printable::new(&self.name));
+        write!(f, "{origin}: {keyword}: no algorithm is called {name}")
+    }
+}
 
 impl HostConfig {
     /// What to offer the host: our algorithms, as `KexAlgorithms`, `HostKeyAlgorithms`, `Ciphers` and `MACs` change
@@ -47,6 +68,28 @@ impl HostConfig {
         SignatureAlgorithm::choose(&list.value).map_err(|_| nothing_left("PubkeyAcceptedAlgorithms", list))
     }
 
+    /// The names in all these lists that nobody knows. Those that OpenSSH has and this build lacks are none of them:
+    /// the files of distributions are full of them.
+    #[must_use]
+    pub fn unknown_algorithms(&self) -> Vec<UnknownAlgorithm> {
+        let lists = [
+            of("KexAlgorithms", self.kex_algorithms.as_ref(), Kex::unknown),
+            of(
+                "HostKeyAlgorithms",
+                self.host_key_algorithms.as_ref(),
+                SignatureAlgorithm::unknown,
+            ),
+            of("Ciphers", self.ciphers.as_ref(), Cipher::unknown),
+            of("MACs", self.macs.as_ref(), Mac::unknown),
+            of(
+                "PubkeyAcceptedAlgorithms",
+                self.pubkey_accepted_algorithms.as_ref(),
+                SignatureAlgorithm::unknown,
+            ),
+        ];
+        lists.into_iter().flatten().collect()
+    }
+
     /// Whether `RequiredRSASize` lets a key be used, the host's or the user's.
     ///
     /// # Errors
@@ -67,6 +110,21 @@ impl HostConfig {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// What `unknown` finds in one list.
+fn of<'a, N: Iterator<Item = &'a str>>(
+    keyword: &'static str,
+    list: Option<&'a Sourced<String>>,
+    unknown: impl FnOnce(&'a str) -> N,
+) -> Vec<UnknownAlgorithm> {
+    let Some(list) = list else { return Vec::new() };
+    let named = unknown(&list.value).map(|name| UnknownAlgorithm {
+        origin: list.origin.clone(),
+        keyword,
+        name: name.to_owned(),
+    });
+    named.collect()
 }
 
 fn nothing_left(keyword: &'static str, list: &Sourced<String>) -> ConfigError {

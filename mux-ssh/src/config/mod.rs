@@ -41,6 +41,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use algorithms::UnknownAlgorithm;
 pub use error::{ConfigError, Origin, Problem, Sourced};
 pub use host_config::{HostConfig, HostKeyPolicy, Note};
 pub use value::LogLevel;

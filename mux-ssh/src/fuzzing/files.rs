@@ -58,7 +58,11 @@ pub fn ssh_config(data: &[u8]) {
             }
         }
         if let Ok(Step::Done(config)) = resolver.resolve(&facts) {
-            let _offer = (config.algorithms(), config.signature_algorithms());
+            let _offer = (
+                config.algorithms(),
+                config.signature_algorithms(),
+                config.unknown_algorithms(),
+            );
         }
     }
 }

@@ -73,6 +73,7 @@ fn debian_and_ubuntu_work_and_hash_names() {
 /// What the crypto policy leaves of the ciphers, the key exchanges and what keys sign with.
 fn check_policy(world: &World, ciphers: &[&str], kex: &[&str], signatures: usize) {
     let config = world.resolve("web1").unwrap();
+    assert_eq!(config.unknown_algorithms(), []);
     let algorithms = config.algorithms().unwrap();
     assert_eq!(
         algorithms

@@ -225,6 +225,53 @@ fn lines_without_effect_are_noted_once_with_their_place() {
 }
 
 #[test]
+fn names_of_algorithms_that_nobody_knows_are_told_with_their_place() {
+    let check = |line: &str, expected: &[&str]| {
+        let unknown = World::user(line).resolve("a").unwrap().unknown_algorithms();
+        let unknown: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+        let expected: Vec<String> = expected
+            .iter()
+            .map(|said| format!("/home/me/.ssh/config line 1: {said}"))
+            .collect();
+        assert_eq!(unknown, expected, "{line}");
+    };
+    check("Ciphers foo,aes128-ctr", &["Ciphers: no algorithm is called foo"]);
+    check("Ciphers +foo", &["Ciphers: no algorithm is called foo"]);
+    check(
+        "Ciphers -aes128-crt",
+        &["Ciphers: no algorithm is called aes128-crt"],
+    );
+    check(
+        "KexAlgorithms ^bogus,curve25519-sha256,worse",
+        &[
+            "KexAlgorithms: no algorithm is called bogus",
+            "KexAlgorithms: no algorithm is called worse",
+        ],
+    );
+    check(
+        "HostKeyAlgorithms xx,ssh-ed25519",
+        &["HostKeyAlgorithms: no algorithm is called xx"],
+    );
+    check("MACs aes128-ctr", &["MACs: no algorithm is called aes128-ctr"]);
+    check(
+        "PubkeyAcceptedKeyTypes AES,ssh-rsa",
+        &["PubkeyAcceptedAlgorithms: no algorithm is called AES"],
+    );
+    check("Ciphers -*cbc,arcfour?,aes*", &[]);
+    check("Ciphers aes128-ctr,3des-cbc,arcfour", &[]);
+    check(
+        "KexAlgorithms +diffie-hellman-group-exchange-sha1,gss-gex-sha1-",
+        &[],
+    );
+    check("MACs +hmac-sha1,umac-64@openssh.com", &[]);
+    check(
+        "HostKeyAlgorithms +ssh-dss,sk-ssh-ed25519@openssh.com,ssh-rsa-cert-v01@openssh.com",
+        &[],
+    );
+    check("Compression yes", &[]);
+}
+
+#[test]
 fn the_agent_is_a_path_a_variable_or_none() {
     for (value, expected) in [
         ("/x", &["agent /x"][..]),
