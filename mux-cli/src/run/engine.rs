@@ -238,6 +238,10 @@ impl Engine {
             self.finish(now);
         }
         self.hand_over(now, VERY_MUCH);
+        // The progress line was taken away above, and whoever asks writes to the terminal by itself.
+        if self.writer.is_idle() {
+            self.outside.terminal_is_free();
+        }
         while let Some(credit) = self.output.poll_consumed() {
             self.consume(now, credit);
         }

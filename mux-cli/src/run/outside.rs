@@ -208,6 +208,13 @@ impl Outside {
         self.asking.is_some()
     }
 
+    /// Nothing of ours is left on the terminal, or on its way there.
+    pub(crate) fn terminal_is_free(&mut self) {
+        if let Some(prompt) = &mut self.asking {
+            prompt.may_show();
+        }
+    }
+
     /// What is to be said about files, since the last call.
     pub(crate) fn notices(&mut self) -> Vec<(Level, String)> {
         let mut warnings = self.hosts.warnings();

@@ -110,10 +110,10 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
 
 fn unlock(label: &str, file: &KeyFile, mut asker: Asker) -> Result<PrivateKey, String> {
     let mut question = format!("Enter passphrase for key '{label}': ");
+    let failed = |error| format!("no passphrase: {error}");
+    asker.wait_until_free().map_err(failed)?;
     for _ in 0..TRIES {
-        let passphrase = asker
-            .ask(&question)
-            .map_err(|error| format!("no passphrase: {error}"))?;
+        let passphrase = asker.ask(&question).map_err(failed)?;
         if passphrase.is_empty() {
             return Err("no passphrase given".to_owned());
         }

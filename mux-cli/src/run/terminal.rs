@@ -6,10 +6,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::{Signal as Raised, raise};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{getpgid, getpgrp, getppid, getsid};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
@@ -18,17 +20,28 @@ use zeroize::Zeroizing;
 /// What a passphrase is cut to: longer lines are not typed by people.
 const MAX_PASSPHRASE: usize = 1024;
 
+/// A question waits this long for the terminal to be free of the loop's own words. Those may stand behind output that
+/// nobody reads, and a question that never comes is worse than one that is written over.
+const FREE_WITHIN: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000_000,
+};
+
 /// The loop's end: while it is kept, somebody is being asked.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     terminal: Terminal,
     asker: UnixStream,
+    /// The thread has not been told that the terminal is free.
+    waits: bool,
 }
 
 /// The thread's end.
 #[derive(Debug)]
 pub(crate) struct Asker {
     terminal: Terminal,
+    /// What is typed. It never blocks: what made it readable may have gone to a shell while the process was stopped.
+    keys: File,
     owner: UnixStream,
 }
 
@@ -47,19 +60,36 @@ pub(crate) fn open() -> io::Result<(Prompt, Asker)> {
         file: file.try_clone()?,
         settings: settings.clone(),
     };
+    // An open file of its own: whoever shares the other one keeps its flags.
+    let keys = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open("/dev/tty")?;
     let (asker, owner) = UnixStream::pair()?;
     asker.set_nonblocking(true)?;
     let terminal = Terminal { file, settings };
     Ok((
-        Prompt { terminal, asker },
+        Prompt {
+            terminal,
+            asker,
+            waits: true,
+        },
         Asker {
             terminal: theirs,
+            keys,
             owner,
         },
     ))
 }
 
 impl Prompt {
+    /// The loop has nothing of its own on the terminal any more: the question may be shown.
+    pub(crate) fn may_show(&mut self) {
+        if std::mem::take(&mut self.waits) {
+            self.ask_again();
+        }
+    }
+
     /// Gives the terminal back as it was: the process is about to stop or to end.
     pub(crate) fn restore(&self) {
         self.terminal.restore();
@@ -80,6 +110,11 @@ impl Prompt {
 }
 
 impl Asker {
+    /// Waits until the loop has taken its own words off the terminal. To be called before the first question.
+    pub(crate) fn wait_until_free(&mut self) -> io::Result<()> {
+        free(&mut self.owner)
+    }
+
     /// Asks, and reads one line without showing it. Blocks.
     pub(crate) fn ask(&mut self, question: &str) -> io::Result<Zeroizing<String>> {
         self.terminal.show(question)?;
@@ -94,7 +129,7 @@ impl Asker {
         while line.len() < MAX_PASSPHRASE {
             if self.is_told()? {
                 if self.owner.read(&mut byte)? == 0 {
-                    return Err(io::Error::new(ErrorKind::Interrupted, "given up"));
+                    return Err(given_up());
                 }
                 // Stopped without a warning, with the question still there and nothing shown: nothing to repeat.
                 if !self.terminal.is_silent()? {
@@ -103,11 +138,11 @@ impl Asker {
                 }
                 continue;
             }
-            match self.terminal.file.read(&mut byte) {
+            match self.keys.read(&mut byte) {
                 Ok(0) => break,
                 Ok(_) if byte == *b"\n" => break,
                 Ok(_) => line.extend_from_slice(&byte),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -120,7 +155,7 @@ impl Asker {
     fn is_told(&self) -> io::Result<bool> {
         let mut ends = [
             PollFd::new(&self.owner, PollFlags::IN),
-            PollFd::new(&self.terminal.file, PollFlags::IN),
+            PollFd::new(&self.keys, PollFlags::IN),
         ];
         match poll(&mut ends, None) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -132,6 +167,23 @@ impl Asker {
             (told, _) => Ok(!told),
         }
     }
+}
+
+/// Whoever owns the question says that it may be shown, or says nothing for long enough.
+fn free(owner: &mut UnixStream) -> io::Result<()> {
+    let mut ends = [PollFd::new(&*owner, PollFlags::IN)];
+    match poll(&mut ends, Some(&FREE_WITHIN)) {
+        Ok(0) | Err(Errno::INTR) => Ok(()),
+        Ok(_) => match owner.read(&mut [0])? {
+            0 => Err(given_up()),
+            _ => Ok(()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn given_up() -> io::Error {
+    io::Error::new(ErrorKind::Interrupted, "given up")
 }
 
 impl Terminal {
@@ -186,4 +238,25 @@ pub(super) fn suspend() {
 pub(super) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn a_question_waits_for_the_loop_but_not_for_ever() {
+        let (mut loops, mut askers) = UnixStream::pair().unwrap();
+        free(&mut askers).unwrap();
+        loops.write_all(b".").unwrap();
+        free(&mut askers).unwrap();
+        // What was said once does not count twice.
+        askers.set_nonblocking(true).unwrap();
+        assert_eq!(askers.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        askers.set_nonblocking(false).unwrap();
+        drop(loops);
+        assert_eq!(free(&mut askers).unwrap_err().kind(), ErrorKind::Interrupted);
+    }
 }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::server::key_file::{Seed, public_line};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use tempfile::TempDir;
 
 /// Longer than anything takes on a machine that is busy with something else.
@@ -227,11 +229,18 @@ pub(crate) fn is_alive(pid_file: &Path) -> bool {
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
-/// Reads from a stream until it has said `text`.
-pub(crate) fn read_until(stream: &mut impl Read, text: &str) -> String {
+/// Reads from a stream until it has said `text`. One that says nothing for too long fails the test.
+pub(crate) fn read_until(stream: &mut (impl Read + AsFd), text: &str) -> String {
     let mut seen = Vec::new();
     let mut byte = [0];
+    let patience = Timespec {
+        tv_sec: PATIENCE.as_secs().cast_signed(),
+        tv_nsec: 0,
+    };
     while !String::from_utf8_lossy(&seen).contains(text) {
+        let mut end = [PollFd::new(&*stream, PollFlags::IN)];
+        let ready = rustix::event::poll(&mut end, Some(&patience)).unwrap();
+        assert!(ready > 0, "no {text:?} in: {}", String::from_utf8_lossy(&seen));
         assert_eq!(
             stream.read(&mut byte).unwrap(),
             1,

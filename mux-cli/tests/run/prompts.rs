@@ -61,6 +61,14 @@ impl Shell {
     }
 }
 
+/// A test that failed leaves no shell behind.
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// A command line for a shell.
 fn line(rig: &Rig, args: &[&str]) -> String {
     let command = rig.command(args);
