@@ -40,7 +40,7 @@ impl Algorithms {
     /// # Errors
     /// [`Misuse::NoAlgorithmLeft`]
     pub fn set_kex(&mut self, list: &str) -> Result<(), Misuse> {
-        self.kex = apply(list, &self.kex, Kex::from_name, Kex::name)?;
+        self.kex = apply(list, &self.kex, Kex::ALL, Kex::name)?;
         self.kex_explicit = true;
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Algorithms {
         self.host_keys = apply(
             list,
             &self.host_keys,
-            HostKeyAlgorithm::from_name,
+            HostKeyAlgorithm::ALL,
             HostKeyAlgorithm::name,
         )?;
         self.host_keys_explicit = true;
@@ -65,7 +65,7 @@ impl Algorithms {
     /// # Errors
     /// [`Misuse::NoAlgorithmLeft`]
     pub fn set_ciphers(&mut self, list: &str) -> Result<(), Misuse> {
-        self.ciphers = apply(list, &self.ciphers, Cipher::from_name, Cipher::name)?;
+        self.ciphers = apply(list, &self.ciphers, Cipher::ALL, Cipher::name)?;
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Algorithms {
     /// # Errors
     /// [`Misuse::NoAlgorithmLeft`]: every cipher needs a MAC.
     pub fn set_macs(&mut self, list: &str) -> Result<(), Misuse> {
-        let nothing_left = match apply(list, &self.macs, Mac::from_name, Mac::name) {
+        let nothing_left = match apply(list, &self.macs, Mac::ALL, Mac::name) {
             Ok(macs) => {
                 self.macs = macs;
                 return Ok(());
@@ -96,21 +96,26 @@ impl SignatureAlgorithm {
     /// # Errors
     /// [`Misuse::NoAlgorithmLeft`]
     pub fn choose(list: &str) -> Result<Vec<Self>, Misuse> {
-        apply(list, Self::ALL, Self::from_name, Self::name)
+        apply(list, Self::ALL, Self::ALL, Self::name)
     }
 }
 
-/// `+` appends, `-` removes (with wildcards), `^` puts first, anything else replaces. Names that this build lacks
+/// `+` appends, `-` removes, `^` puts first, anything else replaces, each with wildcards. Names that this build lacks
 /// are passed over: lists are written for OpenSSH, which has more.
 fn apply<A: Copy + PartialEq>(
     list: &str,
     default: &[A],
-    from_name: fn(&str) -> Option<A>,
+    all: &[A],
     name: fn(A) -> &'static str,
 ) -> Result<Vec<A>, Misuse> {
     let (mode, names) = mode(list);
     let patterns = || names.split(',').map(str::trim);
-    let named = || patterns().filter_map(from_name);
+    let matching = |pattern| {
+        all.iter()
+            .copied()
+            .filter(move |&one| matches(pattern, name(one)))
+    };
+    let named = || patterns().flat_map(matching);
     let candidates: Vec<A> = match mode {
         b'+' => default.iter().copied().chain(named()).collect(),
         b'^' => named().chain(default.iter().copied()).collect(),
@@ -210,6 +215,29 @@ mod tests {
     #[test]
     fn minus_removes_by_wildcard() {
         check("-*x25519*,*@libssh.org,ecdh-*", Ok(&[Kex::Curve25519]));
+    }
+
+    #[test]
+    fn wildcards_name_all_that_they_match_wherever_they_stand() {
+        check(
+            "curve25519-sha256,ecdh-*,*nistp384",
+            Ok(&[
+                Kex::Curve25519,
+                Kex::EcdhNistp256,
+                Kex::EcdhNistp384,
+                Kex::EcdhNistp521,
+            ]),
+        );
+        assert_eq!(
+            SignatureAlgorithm::choose("rsa-sha2-???,ssh-dss*"),
+            Ok(vec![
+                SignatureAlgorithm::RsaSha2_512,
+                SignatureAlgorithm::RsaSha2_256
+            ])
+        );
+        let mut algorithms = Algorithms::default();
+        assert_eq!(algorithms.set_kex("^ecdh-*521"), Ok(()));
+        assert_eq!(algorithms.kex.first(), Some(&Kex::EcdhNistp521));
     }
 
     #[test]
