@@ -291,6 +291,7 @@ impl Pair {
                 | Event::EnvRefused { .. }
                 | Event::Stage(_)
                 | Event::KeyRefused { .. }
+                | Event::LoginUnanswered { .. }
                 | Event::Banner(_)
                 | Event::Greeting(_)
                 | Event::Authenticated { .. }
