@@ -163,7 +163,15 @@ fn an_empty_input_ends_at_once() {
 fn a_command_that_ends_first_is_no_failure_and_what_nobody_took_is_said() {
     let rig = Rig::new();
     let input = numbers(2_000_000);
-    let ran = fed(&rig, &["--stdin", "-w", "web1", "--", "head -n 1"], &input);
+    let mut mux = piped(&rig, &["--stdin", "-w", "web1", "--", "head -n 1"]);
+    let (mut pipe, lines) = (mux.stdin.take().unwrap(), input.clone());
+    // The end is held back: before a server has noticed that its command is gone, it may have taken in all of the rest.
+    let writer = std::thread::spawn(move || {
+        let _ = pipe.write_all(&lines);
+        pipe
+    });
+    let ran = rig.finish(mux.wait_with_output().unwrap());
+    drop(writer.join().unwrap());
     assert_eq!(
         (ran.status, ran.stdout.as_str()),
         (0, "web1: 0\n"),
