@@ -1,6 +1,7 @@
 //! The writer thread: the only place that writes to standard output, standard error, the spill file and files of a run.
 //! A reader that stands still stops this thread and nothing else. It never sets a flag on a descriptor that it shares
-//! with others, never drops a byte without saying so, and decides nothing about what is written.
+//! with others, never drops a byte without saying so, and decides nothing about what is written. One exception: the
+//! last words of a run that leaves a reader who stands still are written past the thread (`leaving`).
 
 mod error;
 mod files;
