@@ -117,27 +117,35 @@ impl Draft<'_> {
         }
     }
 
+    fn port(&self, facts: &Facts) -> Sourced<u16> {
+        match facts.port {
+            Some(value) => Sourced {
+                value,
+                origin: Origin::CommandLine,
+            },
+            None => or_default(self.port, 22),
+        }
+    }
+
+    /// What tokens stand for before the user is known.
+    fn tokens<'t>(&'t self, facts: &'t Facts, local: &'t Local, host: &'t str, port: u16) -> Tokens<'t> {
+        let alias = self.text(Text::HostKeyAlias);
+        Tokens {
+            local,
+            typed: &facts.host,
+            host,
+            key_alias: alias.map_or(&facts.host, |(alias, _)| alias),
+            port,
+            user: "",
+            jump: self.last_jump(),
+        }
+    }
+
     /// Fills in what nobody has said and expands what was.
     pub(super) fn finish(self, facts: &Facts, local: &Local) -> Result<HostConfig, ConfigError> {
         let hostname = self.hostname(facts)?;
-        let port = match (facts.port, self.port) {
-            (Some(port), _) => Sourced {
-                value: port,
-                origin: Origin::CommandLine,
-            },
-            (None, port) => or_default(port, 22),
-        };
-        let tokens = Tokens {
-            local,
-            typed: &facts.host,
-            host: &hostname.value,
-            key_alias: self
-                .text(Text::HostKeyAlias)
-                .map_or(&facts.host, |(alias, _)| alias),
-            port: port.value,
-            user: "",
-            jump: self.last_jump(),
-        };
+        let port = self.port(facts);
+        let tokens = self.tokens(facts, local, &hostname.value, port.value);
         let user = self.user(facts, tokens)?;
         let tokens = Tokens {
             user: &user.value,
