@@ -99,9 +99,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
             "NoHostAuthenticationForLocalhost",
             &keys.no_host_authentication_for_localhost,
         ),
-        (session.send_env.first()).and_then(|name| named("SendEnv", name.origin.clone())),
-        (!session.set_env.value.is_empty()).then(|| ("SetEnv", session.set_env.origin.clone())),
-        named("RekeyLimit", session.rekey_limit.origin.clone()),
         on("Compression", &session.compression),
         (session.remote_command.as_ref()).and_then(|command| named("RemoteCommand", command.origin.clone())),
         (!matches!(session.request_tty.value, RequestTty::Auto | RequestTty::No))
@@ -202,13 +199,12 @@ mod tests {
     #[test]
     fn lines_without_effect_are_told_with_their_place() {
         assert_eq!(without_effect(&config("Port 22\n")), [""; 0]);
-        let lines = "ForwardAgent yes\nSendEnv LANG\nCompression no\nGSSAPIAuthentication yes\n";
+        let lines = "ForwardAgent yes\nCompression no\nGSSAPIAuthentication yes\n";
         assert_eq!(
             without_effect(&config(lines)),
             [
-                "/home/me/.ssh/config line 4: GSSAPIAuthentication has no effect",
+                "/home/me/.ssh/config line 3: GSSAPIAuthentication has no effect",
                 "/home/me/.ssh/config line 1: ForwardAgent has no effect",
-                "/home/me/.ssh/config line 2: SendEnv has no effect",
             ]
         );
     }
