@@ -7,11 +7,17 @@ use mux_ssh::config::{
     YesNoAsk,
 };
 
+const CHECKING_OFF: &str = "StrictHostKeyChecking no";
+
 /// # Errors
 /// The first line that can't be left out and is not supported: one line of text.
 pub(super) fn refuse(config: &HostConfig) -> Result<(), String> {
     match refused(config) {
         None => Ok(()),
+        Some((origin, keyword @ CHECKING_OFF, _)) => Err(format!(
+            "{origin}: {keyword} is not supported yet; accept-new takes the keys of new hosts and still refuses \
+             changed ones"
+        )),
         Some((origin, keyword, value)) => Err(format!(
             "{origin}: {keyword}{}{value}: not supported yet",
             if value.is_empty() { "" } else { " " }
@@ -46,7 +52,7 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
             .map(|verify| (&verify.origin, "VerifyHostKeyDNS", String::new())),
         Some(&config.host_key_policy)
             .filter(|policy| policy.value == HostKeyPolicy::Off)
-            .map(|policy| (&policy.origin, "StrictHostKeyChecking no", String::new())),
+            .map(|policy| (&policy.origin, CHECKING_OFF, String::new())),
     ];
     lines.into_iter().flatten().next()
 }
@@ -164,7 +170,6 @@ mod tests {
             "RevokedHostKeys /etc/revoked",
             "CheckHostIP yes",
             "VerifyHostKeyDNS",
-            "StrictHostKeyChecking no",
         ] {
             let written = match line {
                 "VerifyHostKeyDNS" => "VerifyHostKeyDNS ask",
@@ -175,6 +180,16 @@ mod tests {
                 Err(format!("/home/me/.ssh/config line 2: {line}: not supported yet"))
             );
         }
+    }
+
+    #[test]
+    fn unverified_host_keys_are_refused_and_the_alternative_is_named() {
+        assert_eq!(
+            refuse(&config("StrictHostKeyChecking off\n")),
+            Err("/home/me/.ssh/config line 1: StrictHostKeyChecking no is not supported yet; accept-new takes the \
+                 keys of new hosts and still refuses changed ones"
+                .to_owned())
+        );
     }
 
     #[test]
