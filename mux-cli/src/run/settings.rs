@@ -7,11 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use mux_ssh::algorithms::SignatureAlgorithm;
 use mux_ssh::client::Keepalive;
-use mux_ssh::config::{HostConfig, HostKeyPolicy, Origin, Sourced};
+use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
 use mux_ssh::known_hosts::HostId;
 
+use super::unsupported;
 use crate::hub::{Request, RequestId, SshOptions, Transport};
-use crate::plan::{Connection, Plan};
+use crate::plan::{Connection, Family, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -98,7 +99,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// # Errors
-    /// A list of algorithms that leaves none; one line.
+    /// A line that is not supported, or a list of algorithms that leaves none; one line.
     pub(crate) fn prepare(
         &mut self,
         id: RequestId,
@@ -106,13 +107,15 @@ impl Settings {
         work: Work,
         config: HostConfig,
     ) -> Result<Prepared, String> {
+        unsupported::refuse(&config)?;
         let connection = &plan.connection;
         let options = shared(&mut self.options, ssh_options(&config, connection)?);
         let host_key_name = match &config.host_key_alias {
             Some(alias) => HostId::alias(&alias.value),
             None => HostId::new(&config.hostname.value, config.port.value),
         };
-        let notes = config.notes.iter().map(ToString::to_string).collect();
+        let mut notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
+        notes.extend(unsupported::without_effect(&config));
         let unknown = config.unknown_algorithms();
         let warnings = unknown.iter().map(ToString::to_string).collect();
         let request = Request {
@@ -177,8 +180,17 @@ fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOption
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
-        family: connection.family,
+        family: family(config, connection),
     })
+}
+
+/// `-4` and `-6` win over the configuration.
+fn family(config: &HostConfig, connection: &Connection) -> Family {
+    match (connection.family, config.address_family.value) {
+        (Family::V4, _) | (Family::Any, AddressFamily::Inet) => Family::V4,
+        (Family::V6, _) | (Family::Any, AddressFamily::Inet6) => Family::V6,
+        (Family::Any, AddressFamily::Any) => Family::Any,
+    }
 }
 
 /// What the configuration says about a silent server wins over both of our habits.

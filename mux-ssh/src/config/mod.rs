@@ -27,14 +27,19 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 
 mod algorithms;
+mod choice;
 mod draft;
 mod error;
 mod expand;
 mod file;
 mod finish;
 mod host_config;
+mod jump;
 mod keyword;
 mod lex;
+mod sections;
+mod setting;
+mod special;
 mod value;
 mod walk;
 
@@ -42,8 +47,12 @@ mod walk;
 mod tests;
 
 pub use algorithms::UnknownAlgorithm;
+pub use choice::{
+    AddKeysToAgent, AddressFamily, FingerprintHash, ForwardAgent, HostKeyPolicy, JumpHost, Proxy, RekeyLimit,
+    RequestTty, SessionType, YesNoAsk,
+};
 pub use error::{ConfigError, Origin, Problem, Sourced};
-pub use host_config::{HostConfig, HostKeyPolicy, Note};
+pub use host_config::{HostConfig, HostKeyConfig, LoginConfig, Note, SessionConfig};
 pub use value::LogLevel;
 
 use draft::Draft;
