@@ -36,8 +36,8 @@ pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links, NoLink};
 pub use openssh::LOG_VERBOSE;
 pub use request::{
-    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request, SshOptions,
-    Ticket, Transport, Wish,
+    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request,
+    SshOptions, Ticket, Transport, Wish,
 };
 
 use children::Children;

@@ -13,13 +13,16 @@ use mux_ssh::Printable;
 
 use super::job::{Context, Ended, Job};
 use super::phase::Phase;
-use super::{Event, Level, Links, OpenSsh, Stage, Status, StreamKind, Transport, outcome};
-use log::Log;
+use super::{Event, Level, Links, OpenSsh, Stage, Status, StreamKind};
 pub use log::LOG_VERBOSE;
+use log::Log;
 
 /// What ssh may write to standard error before it has a session and still be asked for the reason of its failure; more
 /// is a proxy that chatters, and is passed on as what it is.
 const MAX_HELD: usize = 8 * 1024;
+
+/// What a sentence about a lost connection may have: two names and some words.
+const MAX_LAST_WORDS: usize = 600;
 
 /// The system's `ssh`, as far as the hub knows about it.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ pub(super) struct Child {
     /// What came on standard error before there was a session.
     held: Vec<Bytes>,
     held_len: usize,
+    /// The end of what came there: of a lost connection ssh speaks to people, not to its log.
+    last_words: Vec<u8>,
 }
 
 impl<K: Copy + Eq + Hash> Job<K> {
@@ -51,6 +56,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             logged_in: false,
             held: Vec::new(),
             held_len: 0,
+            last_words: Vec::new(),
         });
         if is_placed {
             self.spawn_openssh(cx);
@@ -152,6 +158,13 @@ impl<K: Copy + Eq + Hash> Job<K> {
         stream: StreamKind,
         data: Bytes,
     ) {
+        if let Some(child) = &mut self.child
+            && stream == StreamKind::Stderr
+        {
+            child.last_words.extend_from_slice(&data);
+            let excess = child.last_words.len().saturating_sub(MAX_LAST_WORDS);
+            child.last_words.drain(..excess);
+        }
         let is_before = self.stage < Stage::Command && stream == StreamKind::Stderr;
         if let Some(child) = &mut self.child
             && is_before
@@ -192,7 +205,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
             self.pass_held(cx);
         }
         let Some(child) = &mut self.child else { return };
-        let held = child.held.concat();
+        let held = match child.log.sent {
+            true => last_words(&child.last_words).to_vec(),
+            false => child.held.concat(),
+        };
         let lines = String::from_utf8_lossy(&held);
         let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
         let said: Vec<String> = lines.map(|line| Printable::new(line).to_string()).collect();
@@ -236,5 +252,17 @@ impl<K: Copy + Eq + Hash> Job<K> {
     /// Whether the server may have been told of the command.
     pub(super) fn openssh_may_have_run(&self) -> bool {
         self.child.as_ref().is_some_and(|child| child.log.sent)
+    }
+}
+
+/// The last line, if it is one of those that ssh writes to standard error when it loses a connection. Its log says
+/// nothing then; a command that writes the same before it is lost is hardly told apart, and nothing depends on it.
+fn last_words(stderr: &[u8]) -> &[u8] {
+    let end = stderr.trim_ascii_end();
+    let start = memchr::memrchr(b'\n', end).map_or(0, |at| at + 1);
+    let line = end.get(start..).unwrap_or_default();
+    match line.starts_with(b"Connection to ") || line.starts_with(b"Shared connection to ") {
+        true => line,
+        false => &[],
     }
 }

@@ -148,7 +148,10 @@ impl Locals {
             return again(command, Command::new(command.get_program()));
         };
         let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(format!("ulimit -S -n {limit}; exec \"$@\"")).arg("sh");
+        shell
+            .arg("-c")
+            .arg(format!("ulimit -S -n {limit}; exec \"$@\""))
+            .arg("sh");
         shell.arg(command.get_program());
         again(command, shell)
     }
@@ -164,9 +167,10 @@ impl Locals {
         }
         let (out, err) = match role {
             Role::Killer(_) => (Source::Nothing, Source::Nothing),
-            Role::Shell | Role::Ssh { .. } => {
-                (Source::Output(StreamKind::Stdout), Source::Output(StreamKind::Stderr))
-            }
+            Role::Shell | Role::Ssh { .. } => (
+                Source::Output(StreamKind::Stdout),
+                Source::Output(StreamKind::Stderr),
+            ),
         };
         self.by_pipe.insert(child.stdio, (child.process, out));
         self.by_pipe.insert(stderr, (child.process, err));
@@ -183,9 +187,11 @@ impl Locals {
     pub(crate) fn pipe(&self, process: Key, stream: StreamKind) -> Option<Key> {
         let pipes = &self.by_process.get(&process)?.pipes;
         let wanted = Source::Output(stream);
-        let found = pipes
-            .iter()
-            .find(|pipe| self.by_pipe.get(pipe).is_some_and(|(_, source)| *source == wanted));
+        let found = pipes.iter().find(|pipe| {
+            self.by_pipe
+                .get(pipe)
+                .is_some_and(|(_, source)| *source == wanted)
+        });
         found.copied()
     }
 

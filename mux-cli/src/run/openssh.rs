@@ -103,7 +103,11 @@ impl Directory {
         command.args(&ssh.options);
         command.arg("--").arg(&request.host);
         command.arg(OsStr::from_bytes(&request.command));
-        Ok(Call { command, log, control })
+        Ok(Call {
+            command,
+            log,
+            control,
+        })
     }
 
     fn path(&mut self) -> io::Result<&Path> {
@@ -149,7 +153,14 @@ pub(super) fn killer(program: &Path, control: &Path) -> Command {
     command.args(["-F", "none", "-T", "-o", "ControlMaster=no", "-o"]);
     command.arg(joined("ControlPath=", control.as_os_str()));
     // Without that connection there is nothing to do, least of all to make another one.
-    command.args(["-o", "ProxyCommand=false", "-o", "BatchMode=yes", "-o", "LogLevel=QUIET"]);
+    command.args([
+        "-o",
+        "ProxyCommand=false",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        "LogLevel=QUIET",
+    ]);
     command.args(["--", "mux", KILL_LINE]).process_group(0);
     command
 }

@@ -36,9 +36,9 @@ pub(super) enum End {
 /// The log of one process, as far as it has been read.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    line: Vec<u8>,
+    pub(super) line: Vec<u8>,
     /// The channel of the command: others belong to whoever shares the connection.
-    channel: Option<String>,
+    pub(super) channel: Option<String>,
     pub(super) stage: Option<Stage>,
     /// The command was handed to the connection.
     pub(super) sent: bool,
@@ -156,6 +156,7 @@ fn tagged(pid: u32, line: &str) -> Option<(&str, &str)> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 
@@ -208,7 +209,8 @@ debug2: clientloop.c:client_status_confirm():669 (pid=4711): exec request accept
 
     #[test]
     fn newer_versions_name_the_program_too() {
-        let line = "debug1: kex.c:kex_exchange_identification():1 (bin=ssh, pid=4711): Remote protocol version 2.0";
+        let line =
+            "debug1: kex.c:kex_exchange_identification():1 (bin=ssh, pid=4711): Remote protocol version 2.0";
         assert_eq!(read(line).stage, Some(Stage::Kex));
     }
 
@@ -224,9 +226,7 @@ debug2: clientloop.c:client_status_confirm():669 (pid=4711): exec request accept
             "{LOGIN}{COMMAND}{req} 1 rtype exit-signal reply 0\r\n{close} 1: rcvd close\r\n"
         ));
         assert_eq!((log.end, log.closed), (Some(End::Signal), true));
-        let log = read(&format!(
-            "{LOGIN}{COMMAND}{req} 1 rtype exit-status reply 0\r\n"
-        ));
+        let log = read(&format!("{LOGIN}{COMMAND}{req} 1 rtype exit-status reply 0\r\n"));
         assert_eq!((log.end, log.closed), (Some(End::Status), false));
     }
 
@@ -245,7 +245,11 @@ debug2: clientloop.c:client_status_confirm():669 (pid=4711): exec request accept
         );
         assert_eq!(
             log.words,
-            ["Unable to negotiate", "Host key verification failed.", "^[[31mred"]
+            [
+                "Unable to negotiate",
+                "Host key verification failed.",
+                "^[[31mred"
+            ]
         );
     }
 

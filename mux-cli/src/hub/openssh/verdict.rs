@@ -139,7 +139,8 @@ fn failure(stage: Stage, before: &str, words: &[String]) -> Failure {
 /// What is left of a line without names and addresses: `Connection refused` of `ssh: connect to host 10.0.0.1 port 22:
 /// Connection refused`, `Connection closed` of `Connection closed by 10.0.0.1 port 22`.
 fn general(line: &str) -> &str {
-    let names_address = |text: &str| text.contains(" port ") || text.contains("hostname ") || text.contains('@');
+    let names_address =
+        |text: &str| text.contains(" port ") || text.contains("hostname ") || text.contains('@');
     match line.rsplit_once(": ") {
         Some((before, rest)) if names_address(before) && !names_address(rest) => rest,
         Some(_) | None => match line.split_once(" by ") {
@@ -150,6 +151,7 @@ fn general(line: &str) -> &str {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 
@@ -175,15 +177,43 @@ mod tests {
     fn words_of_ssh_name_the_stage_and_are_shown() {
         use Status::{Auth, HostKey, Unknown, Unreachable};
         let text = "ssh: Could not resolve hostname h1: Name or service not known";
-        check(Stage::Dns, &[text], Unreachable, Stage::Dns, text, "Name or service not known");
+        check(
+            Stage::Dns,
+            &[text],
+            Unreachable,
+            Stage::Dns,
+            text,
+            "Name or service not known",
+        );
         let text = "ssh: connect to host 10.0.0.1 port 22: Connection refused";
-        check(Stage::Tcp, &[text], Unreachable, Stage::Tcp, text, "Connection refused");
+        check(
+            Stage::Tcp,
+            &[text],
+            Unreachable,
+            Stage::Tcp,
+            text,
+            "Connection refused",
+        );
         let text = "Connection closed by 10.0.0.1 port 22";
-        check(Stage::Kex, &[text], Unreachable, Stage::Kex, text, "Connection closed");
+        check(
+            Stage::Kex,
+            &[text],
+            Unreachable,
+            Stage::Kex,
+            text,
+            "Connection closed",
+        );
         let text = "Host key verification failed.";
         check(Stage::Kex, &[text], HostKey, Stage::HostKey, text, text);
         let text = "u@h1: Permission denied (publickey).";
-        check(Stage::Auth, &[text], Auth, Stage::Auth, text, "Permission denied (publickey).");
+        check(
+            Stage::Auth,
+            &[text],
+            Auth,
+            Stage::Auth,
+            text,
+            "Permission denied (publickey).",
+        );
         let text = "Connection reset by 10.0.0.1 port 22";
         check(
             Stage::Auth,
@@ -220,7 +250,11 @@ mod tests {
                 ..log(Stage::Command, &[])
             };
             let verdict = verdict(&log, (Some(255), None), &[], MissingStatus::Unknown);
-            (verdict.status, verdict.rc, verdict.error.map(|error| error.message))
+            (
+                verdict.status,
+                verdict.rc,
+                verdict.error.map(|error| error.message),
+            )
         };
         assert_eq!(of(Some(End::Status), true), (Status::Failed, Some(255), None));
         let signal = Some("killed by a signal; ssh does not say which".to_owned());
@@ -233,7 +267,12 @@ mod tests {
 
     #[test]
     fn ssh_that_was_killed_says_so() {
-        let verdict = verdict(&log(Stage::Kex, &[]), (None, Some(9)), &[], MissingStatus::Unknown);
+        let verdict = verdict(
+            &log(Stage::Kex, &[]),
+            (None, Some(9)),
+            &[],
+            MissingStatus::Unknown,
+        );
         assert_eq!(verdict.error.unwrap().message, "ssh was ended by SIGKILL");
         assert!(!verdict.may_pass);
     }
