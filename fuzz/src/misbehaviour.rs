@@ -153,6 +153,7 @@ impl Pair {
             user: "u".to_owned(),
             identities: vec![Identity {
                 key: USER.public().clone(),
+                certificate: None,
                 proven: setup & 0b0001_0000 == 0,
                 hardware: false,
             }],

@@ -19,6 +19,7 @@ mod offers;
 mod outside;
 mod pipe;
 mod report;
+mod revoked;
 mod select;
 mod settings;
 mod signing;
@@ -27,6 +28,7 @@ mod start;
 mod stop;
 mod task;
 mod terminal;
+mod wall_clock;
 mod wire;
 
 use std::io::{self, Write};
