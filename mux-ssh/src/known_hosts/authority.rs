@@ -21,33 +21,35 @@ impl KnownHosts {
     #[must_use]
     pub fn authority(&self, memo: &mut Memo, host: &HostId, certificate: &Certificate) -> Authority {
         let keys = [certificate.key(), certificate.authority()];
-        for name in host.names() {
-            // A line without a port vouches for (or revokes) on any port, as it does for keys.
-            let unhashed = self.unhashed(name);
-            if let Some(place) = self.revoking(name, &unhashed, &keys) {
-                return Authority::Revoked(place);
-            }
-            let vouches = |entry: &&Entry| {
-                entry.marker == Marker::CertAuthority && *entry.blob == *certificate.authority().blob()
-            };
-            let found = unhashed.into_iter().find(vouches);
-            // An authority with its host hashed is rare, so every such line is tried only where nothing else vouches.
-            let found = found.or_else(|| self.scan(memo, name).into_iter().find(vouches));
-            if let Some(entry) = found {
-                return Authority::Trusted(entry.place.clone());
-            }
+        // A line without a port vouches for (or revokes) on any port, as it does for keys. Unlike OpenSSH, which leaves it
+        // at the first name that has an authority, whatever any line revokes is void.
+        if let Some(place) = host.names().find_map(|name| self.revoking(name, &keys)) {
+            return Authority::Revoked(place);
         }
-        Authority::Unknown
+        let vouching = host
+            .names()
+            .find_map(|name| self.vouching(memo, name, certificate));
+        vouching.map_or(Authority::Unknown, Authority::Trusted)
     }
 
-    fn revoking(&self, name: &str, unhashed: &[&Entry], keys: &[&PublicKey]) -> Option<Place> {
-        let revokes = |entry: &&&Entry| {
+    fn vouching(&self, memo: &mut Memo, name: &str, certificate: &Certificate) -> Option<Place> {
+        let vouches = |entry: &&Entry| {
+            entry.marker == Marker::CertAuthority && *entry.blob == *certificate.authority().blob()
+        };
+        let found = self.unhashed(name).into_iter().find(vouches);
+        // An authority with its host hashed is rare, so every such line is tried only where nothing else vouches.
+        let found = found.or_else(|| self.scan(memo, name).into_iter().find(vouches));
+        found.map(|entry| entry.place.clone())
+    }
+
+    fn revoking(&self, name: &str, keys: &[&PublicKey]) -> Option<Place> {
+        let revokes = |entry: &&Entry| {
             entry.marker == Marker::Revoked && keys.iter().any(|key| *entry.blob == *key.blob())
         };
-        if let Some(entry) = unhashed.iter().find(revokes) {
-            return Some(entry.place.clone());
-        }
-        let hashed = keys.iter().flat_map(|key| self.revoked_hashed(name, key));
-        hashed.map(|entry| entry.place.clone()).next()
+        let unhashed = self.unhashed(name).into_iter().find(revokes);
+        let mut hashed = keys.iter().flat_map(|key| self.revoked_hashed(name, key));
+        unhashed
+            .or_else(|| hashed.next())
+            .map(|entry| entry.place.clone())
     }
 }

@@ -70,7 +70,10 @@ impl KnownHosts {
     #[must_use]
     pub fn key_types(&self, memo: &mut Memo, host: &HostId) -> KeyTypes {
         let mut assumed = false;
-        let mut authority = false;
+        let is_authority = |entry: &&Entry| entry.marker == Marker::CertAuthority;
+        let mut authority = host
+            .names()
+            .any(|name| self.unhashed(name).iter().any(is_authority));
         for name in host.names() {
             let mut entries = self.unhashed(name);
             match self.remembered(memo, name) {
@@ -78,7 +81,7 @@ impl KnownHosts {
                 None if self.is_scan_cheap(memo, name) => entries.extend(self.scan(memo, name)),
                 None => assumed = true,
             }
-            authority |= entries.iter().any(|entry| entry.marker == Marker::CertAuthority);
+            authority |= entries.iter().any(is_authority);
             let types = types_of(&entries);
             if !types.is_empty() {
                 return KeyTypes {

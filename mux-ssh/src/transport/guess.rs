@@ -82,10 +82,13 @@ fn sound(memory: &ServerMemory, config: &TransportConfig) -> Option<Guess> {
     (!downgrade && !kex_fixed && !host_key_fixed).then_some(Guess { kex, host_key })
 }
 
-/// Whether a host may be known by what it would show.
+/// Whether a host is likely to be known by what it would show. Where an authority is known its certificate is wanted, and
+/// no guess puts a plain key before it; OpenSSH's servers list the plain key first, so that this costs a round trip.
 fn is_expected(algorithm: HostKeyAlgorithm, config: &TransportConfig) -> bool {
-    let vouched_for = algorithm.is_certificate() && config.known_authority;
-    vouched_for || config.known_host_key_types.contains(&algorithm.key_type())
+    if config.known_authority {
+        return algorithm.is_certificate();
+    }
+    config.known_host_key_types.contains(&algorithm.key_type())
 }
 
 fn move_first<A: PartialEq>(list: &mut [A], first: A) {

@@ -235,6 +235,46 @@ fn host_key_types_that_are_known_come_first_as_in_openssh() {
 }
 
 #[test]
+fn certificates_are_asked_for_first_where_an_authority_is_known_and_nowhere_else() {
+    let order = |known: &[KeyType], list: Option<&str>, known_authority: bool| {
+        let mut config = TransportConfig {
+            known_host_key_types: known.to_vec(),
+            known_authority,
+            ..TransportConfig::default()
+        };
+        if let Some(list) = list {
+            config.algorithms.set_host_keys(list).unwrap();
+        }
+        Transport::client(config).offer.host_keys
+    };
+    let certificates =
+        |order: &[HostKeyAlgorithm]| order.iter().take_while(|one| one.is_certificate()).count();
+    // What `ssh -vv` 9.2 offers where known_hosts has such lines.
+    assert_eq!(order(&[], None, true), HostKeyAlgorithm::ALL);
+    assert_eq!(order(&[KeyType::Ed25519], None, true), HostKeyAlgorithm::ALL);
+    let rsa = order(&[KeyType::Rsa], None, true);
+    assert_eq!(certificates(&rsa), 8);
+    assert_eq!(
+        rsa[8..10],
+        [HostKeyAlgorithm::RsaSha2_512, HostKeyAlgorithm::RsaSha2_256]
+    );
+    for list in [None, Some("+ssh-rsa"), Some("-ecdsa-*")] {
+        assert_eq!(certificates(&order(&[], list, false)), 0, "{list:?}");
+    }
+    // Who lists them gets them.
+    let listed = "ssh-ed25519-cert-v01@openssh.com,ssh-ed25519";
+    let both = [HostKeyAlgorithm::Ed25519Cert, HostKeyAlgorithm::Ed25519];
+    assert_eq!(order(&[], Some(listed), false), both);
+    assert_eq!(order(&[KeyType::Rsa], Some(listed), true), both);
+    let only = order(
+        &[],
+        Some("-ssh-*,rsa-*,ecdsa-*2-nistp???,sk-*@openssh.com"),
+        false,
+    );
+    assert!(only.iter().all(|one| one.is_certificate()), "{only:?}");
+}
+
+#[test]
 fn an_idle_transport_is_small_and_keeps_nothing_of_the_exchange() {
     let pair = Pair::connected();
     for transport in [&pair.client.transport, &pair.server.transport] {

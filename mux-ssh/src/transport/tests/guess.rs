@@ -233,6 +233,9 @@ fn nothing_is_guessed_without_memory_that_fits() {
     check("against a chosen kex order", &|config| {
         config.algorithms.kex_explicit = true
     });
+    check("a plain key where a certificate is wanted", &|config| {
+        config.known_authority = true;
+    });
     check("against a chosen host key order", &|config| {
         config.algorithms.host_keys.reverse();
         config.algorithms.host_keys_explicit = true;
