@@ -12,8 +12,12 @@ use crate::known_hosts::HostId;
 pub enum HostKeyPolicy {
     /// Only known keys.
     Strict,
+    /// The user is asked about the first key of an unknown host; a changed one is refused.
+    Ask,
     /// The first key of an unknown host is taken and kept; a changed one is refused.
     AcceptNew,
+    /// Any key is taken: `no` and `off`.
+    Off,
 }
 
 /// Everything that decides how one host is reached. Paths are expanded.
