@@ -259,6 +259,8 @@ impl Case<'_> {
         let policy = match config.host_key_policy.value {
             HostKeyPolicy::Strict => "strict",
             HostKeyPolicy::AcceptNew => "accept-new",
+            HostKeyPolicy::Ask => "ask",
+            HostKeyPolicy::Off => "false",
         };
         vec![
             ("hostname", config.hostname.value.clone()),

@@ -114,14 +114,9 @@ pub(crate) fn wording(
     keys.sort_unstable_by_key(|(_, same)| same.first().copied());
     let go = if connects { "Connect, and write" } else { "Write" };
     if let [(text, same)] = keys.as_slice() {
-        let (plural, it) = if same.len() == 1 {
-            ("is", "it")
-        } else {
-            ("are", "them")
-        };
         return Wording {
             question: format!(
-                "The host key of {} {plural} not known: {text}\n{go} {it} down (yes/no/[fingerprint])? ",
+                "The host key of {} is not known: {text}\n{go} it down (yes/no/[fingerprint])? ",
                 names(same)
             ),
             fingerprint: unknown.first().map(|one| one.key.fingerprint_sha256()),
@@ -152,6 +147,119 @@ impl Wording {
             (false, true) => Ok(true),
             (false, false) if self.fingerprint.is_some() => Err(AGAIN_OR_FINGERPRINT),
             (false, false) => Err(AGAIN),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti";
+    const OTHER: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+
+    fn unknown(request: u32, key: &str) -> Unknown {
+        Unknown {
+            ticket: Ticket {
+                request: RequestId(request),
+                attempt: 1,
+            },
+            question: QuestionId::default(),
+            key: PublicKey::parse_line(key).unwrap().key,
+            hint: String::new(),
+        }
+    }
+
+    /// How these are asked about, their names being their numbers.
+    fn check(unknown: &[Unknown], connects: bool, question: &str) -> Wording {
+        let names = |requests: &[RequestId]| {
+            let names: Vec<String> = requests.iter().map(|request| request.0.to_string()).collect();
+            names.join("+")
+        };
+        let wording = wording(unknown, names, connects);
+        assert_eq!(wording.question, question);
+        wording
+    }
+
+    #[test]
+    fn hosts_that_come_together_are_asked_about_together() {
+        let start = Instant::now();
+        let mut gathering = Gathering::default();
+        assert_eq!(gathering.due(), None);
+        gathering.add(start, unknown(0, KEY));
+        assert_eq!(gathering.due(), Some(start + QUIET));
+        let mut last = start;
+        for request in 1..100 {
+            last += QUIET / 4;
+            gathering.add(last, unknown(request, KEY));
+        }
+        // A stream that never ends is cut.
+        assert_eq!(gathering.due(), Some(start + MOST));
+        gathering.stood_still(MOST);
+        assert_eq!(gathering.due(), Some(start + 2 * MOST));
+        assert_eq!(gathering.take().len(), 100);
+        assert_eq!((gathering.due(), gathering.is_empty()), (None, true));
+        gathering.add(last, unknown(100, KEY));
+        assert_eq!(gathering.due(), Some(last + QUIET));
+        let mut for_all = Gathering::for_all();
+        for_all.add(start, unknown(0, KEY));
+        assert_eq!(for_all.due(), None);
+    }
+
+    #[test]
+    fn equal_keys_are_shown_once_with_their_hosts() {
+        let print = |key: &str| PublicKey::parse_line(key).unwrap().key.fingerprint_sha256();
+        let (key, other) = (print(KEY), print(OTHER));
+        check(
+            &[unknown(2, KEY), unknown(1, OTHER), unknown(0, KEY)],
+            true,
+            &format!(
+                "The host keys of 3 hosts are not known:\n  0+2: ssh-ed25519 {key}\n  1: ssh-ed25519 {other}\n\
+                 Connect, and write them down (yes/no)? "
+            ),
+        );
+        let one = format!("The host key of 0+1 is not known: ssh-ed25519 {key}\n");
+        let asked = check(
+            &[unknown(0, KEY), unknown(1, KEY)],
+            true,
+            &(one.clone() + "Connect, and write it down (yes/no/[fingerprint])? "),
+        );
+        assert_eq!(asked.understand(&format!(" {key}\n")), Ok(true));
+        assert_eq!(asked.understand(&other), Err(AGAIN_OR_FINGERPRINT));
+        check(
+            &[unknown(0, KEY), unknown(1, KEY)],
+            false,
+            &(one + "Write it down (yes/no/[fingerprint])? "),
+        );
+        let mut known = unknown(0, KEY);
+        known.hint = " (known so far: x)".to_owned();
+        check(
+            &[known],
+            false,
+            &format!(
+                "The host key of 0 is not known: ssh-ed25519 {key} (known so far: x)\n\
+                 Write it down (yes/no/[fingerprint])? "
+            ),
+        );
+    }
+
+    #[test]
+    fn only_yes_means_yes_and_nothing_at_all_means_no() {
+        let asked = Wording {
+            question: String::new(),
+            fingerprint: None,
+        };
+        for (answer, expected) in [
+            ("yes", Ok(true)),
+            (" YES ", Ok(true)),
+            ("no", Ok(false)),
+            ("", Ok(false)),
+            ("y", Err(AGAIN)),
+            ("SHA256:x", Err(AGAIN)),
+        ] {
+            assert_eq!(asked.understand(answer), expected, "{answer:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use mux_ssh::client::QuestionId;
 use mux_ssh::keys::PublicKey;
 
 use super::gathering::Unknown;
-use super::learning::Found;
+use super::learning::{self, Found};
 use super::lessons::{Batch, Lesson, Written};
 use super::limits;
 use super::net::Net;
@@ -154,6 +154,10 @@ impl Outside {
             .get(&ticket.request)
             .is_some_and(|known| known.profile.batch);
         if batch || self.asks_no_more || !self.questions.has_terminal() {
+            let refusal = match &self.learning {
+                Some(_) => learning::not_confirmed(&unknown.key),
+                None => refusal,
+            };
             return self.refuse(ticket, question, refusal);
         }
         self.gathering.add(now, unknown);

@@ -81,3 +81,13 @@ impl Learning {
             .collect()
     }
 }
+
+/// Why a key is not written down that nobody has looked at.
+pub(crate) fn not_confirmed(key: &PublicKey) -> String {
+    format!(
+        "host key not written ({} {}): no terminal to ask on; --from FILE says which keys are right, --yes takes them as \
+         they are",
+        key.algorithm(),
+        key.fingerprint_sha256()
+    )
+}
