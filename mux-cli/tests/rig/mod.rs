@@ -78,7 +78,8 @@ impl Rig {
         let dir = self.dir.path().display();
         let text = format!(
             "{first}\nHost *\n  HostName 127.0.0.1\n  Port {}\n  IdentityFile {dir}/id\n  IdentityAgent none\n  \
-             UserKnownHostsFile {dir}/known_hosts\n  GlobalKnownHostsFile /dev/null\n",
+             UserKnownHostsFile {dir}/known_hosts\n  GlobalKnownHostsFile /dev/null\n  \
+             StrictHostKeyChecking yes\n",
             self.port
         );
         fs::write(self.path("config"), text).unwrap();

@@ -191,17 +191,6 @@ fn a_configuration_that_no_host_can_use_is_a_configuration_error() {
 }
 
 #[test]
-fn what_asks_for_unverified_host_keys_is_refused_with_the_alternative() {
-    let ran = Rig::new().run(&["-o", "StrictHostKeyChecking=no", "-w", "web1", "--", "true"]);
-    assert_eq!(ran.status, 2);
-    assert!(
-        ran.stderr.contains("StrictHostKeyChecking no") && ran.stderr.contains("accept-new"),
-        "{}",
-        ran.stderr
-    );
-}
-
-#[test]
 fn a_missing_configuration_file_is_named() {
     let rig = Rig::new();
     fs::remove_file(rig.path("config")).unwrap();

@@ -103,7 +103,10 @@ fn no_time_of_a_host_runs_while_its_key_waits_to_be_written() {
     assert_eq!(fs::read_to_string(rig.path("known_hosts")).unwrap(), "");
     file.unlock().unwrap();
     let ran = rig.finish(child.wait_with_output().unwrap());
-    assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (0, "web1: hello\n", ""));
+    assert_eq!(
+        (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, "web1: hello\n", "")
+    );
     let written = fs::read_to_string(rig.path("known_hosts")).unwrap();
     assert_eq!(written, format!("[127.0.0.1]:{} {}\n", rig.port, rig.host_key));
 }

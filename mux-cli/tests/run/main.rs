@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod asking;
 mod directories;
 mod environment;
 mod failures;
