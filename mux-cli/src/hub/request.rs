@@ -1,6 +1,8 @@
 //! What the hub is asked to do, and what it asks of the outside. Plain values: they decide nothing.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +57,21 @@ pub enum Transport {
     Ssh(Arc<SshOptions>),
     /// A shell on this machine; the target's name is only a name.
     Local,
+    /// The system's `ssh`, as a process.
+    OpenSsh(Arc<OpenSsh>),
+}
+
+/// How the system's `ssh` is called for one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSsh {
+    /// The program.
+    pub program: PathBuf,
+    /// Options that are this target's own; the target and the command follow.
+    pub options: Vec<OsString>,
+    /// The first server on the way: so many logins at once are under way there, and no more.
+    pub door: Arc<str>,
+    /// Why it is used.
+    pub reason: String,
 }
 
 /// What the SSH client of a connection needs to know, shared by all targets for which it is the same.

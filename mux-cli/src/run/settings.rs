@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// While a command runs a probe every 30 s, ten of them: five minutes of a broken network end no long job.
-const BUSY: (Duration, u32) = (Duration::from_secs(30), 10);
+pub(super) const BUSY: (Duration, u32) = (Duration::from_secs(30), 10);
 
 /// While none runs, a dead connection is of no use to anybody.
 const IDLE: (Duration, u32) = (Duration::from_secs(15), 3);
@@ -70,7 +70,7 @@ pub(crate) struct Prepared {
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     command: Bytes,
-    env: Vec<(Bytes, Bytes)>,
+    pub(super) env: Vec<(Bytes, Bytes)>,
 }
 
 impl Work {

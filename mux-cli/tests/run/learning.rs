@@ -230,7 +230,7 @@ fn what_is_asked_for_wrongly_is_a_usage_error() {
         (&["--yes", "--from", "x", "web1"], "cannot be used with"),
         (
             &["--yes", "--transport", "local", "web1"],
-            "--transport local: it has no host keys; leave it out",
+            "--transport: only the native one sees host keys; leave it out",
         ),
     ] {
         let ran = learn(&rig, args);

@@ -14,6 +14,7 @@ mod inputs;
 mod keys;
 mod learning;
 mod limits;
+mod openssh;
 mod prompts;
 mod results;
 mod retries;
