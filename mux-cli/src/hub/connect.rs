@@ -263,6 +263,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             user: self.request.user.clone(),
             algorithms,
             known_host_key_types: self.prepared.known_host_key_types.clone(),
+            known_authority: self.prepared.known_authority,
             identities: identities.collect(),
             memory: if caution.no_guess {
                 None

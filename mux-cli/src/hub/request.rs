@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
-use mux_ssh::keys::PublicKey;
+use mux_ssh::keys::{Certificate, CertificateError, PublicKey};
 use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
 use super::RequestId;
@@ -114,6 +114,8 @@ pub enum Action {
         question: QuestionId,
         /// The key.
         key: PublicKey,
+        /// The certificate that it was shown in, or what is wrong with that one.
+        certificate: Option<Result<Arc<Certificate>, CertificateError>>,
     },
     /// Sign with a key of the user. Answered by [`Answer::Signed`].
     Sign {
@@ -193,6 +195,8 @@ pub struct Prepared {
     pub keys: Vec<Offer>,
     /// The types of host key that are on file for the target.
     pub known_host_key_types: Vec<KeyType>,
+    /// An authority is on file that may vouch for the target by a certificate.
+    pub known_authority: bool,
     /// The server's habits at the last visit.
     pub memory: Option<ServerMemory>,
     /// Keys that could not be used, and why; said when authentication fails.

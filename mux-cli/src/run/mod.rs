@@ -25,6 +25,7 @@ mod outside;
 mod pipe;
 mod questions;
 mod report;
+mod revoked;
 mod select;
 mod settings;
 mod signing;
@@ -34,6 +35,7 @@ mod stop;
 mod task;
 mod terminal;
 mod unsupported;
+mod wall_clock;
 mod wire;
 
 use std::io::{self, Write};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mux_ssh::algorithms::SignatureAlgorithm;
+use mux_ssh::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 use mux_ssh::client::Keepalive;
 use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
 use mux_ssh::known_hosts::HostId;
@@ -45,13 +45,17 @@ pub(crate) struct Profile {
     /// Why no key may be used at all.
     pub(crate) keys_off: Option<String>,
     /// With which algorithms to log in.
-    pub(crate) accepted: Vec<SignatureAlgorithm>,
+    pub(crate) accepted: Vec<PublicKeyAlgorithm>,
     /// The smallest RSA key, in bits, of the server and of the user.
     pub(crate) rsa_bits: usize,
     pub(crate) user_known_hosts: Vec<String>,
     pub(crate) global_known_hosts: Vec<String>,
     pub(crate) policy: HostKeyPolicy,
     pub(crate) hash_known_hosts: bool,
+    /// Files with keys that no host may show.
+    pub(crate) revoked_host_keys: Vec<String>,
+    /// What authorities may sign with.
+    pub(crate) authority_algorithms: Vec<SignatureAlgorithm>,
 }
 
 /// A target, ready to go.
@@ -276,6 +280,8 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
         hash_known_hosts: config.hash_known_hosts,
+        revoked_host_keys: Vec::new(),
+        authority_algorithms: SignatureAlgorithm::ALL.to_vec(),
     })
 }
 

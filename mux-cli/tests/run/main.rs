@@ -6,6 +6,7 @@
 )]
 
 mod asking;
+mod certificates;
 mod directories;
 mod environment;
 mod failures;
