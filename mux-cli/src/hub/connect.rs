@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mux_ssh::Client;
 use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
-use mux_ssh::transport::RekeyLimits;
 
 use super::job::{Context, Job};
 use super::phase::{Phase, Session};
@@ -52,6 +52,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         match &self.request.transport {
             Transport::Ssh(_) => self.ask(cx, Action::Prepare),
             Transport::Local => self.begin_local(cx),
+            Transport::OpenSsh(options) => {
+                let options = Arc::clone(options);
+                self.begin_openssh(cx, &options);
+            }
         }
     }
 
@@ -242,10 +246,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
         let SshOptions {
             algorithms,
             keepalive,
+            rekey,
             ..
         } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
-            Transport::Local => SshOptions::default(),
+            Transport::Local | Transport::OpenSsh(_) => SshOptions::default(),
         };
         let caution = self.caution;
         let identities = self.prepared.keys.iter().map(|offer| {
@@ -265,7 +270,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.prepared.memory.clone()
             },
             keepalive,
-            rekey: RekeyLimits::default(),
+            rekey,
             spare: false,
             cautious: caution.step_by_step,
             doubted: caution.doubted,
@@ -276,7 +281,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             cx.now,
             Exec {
                 command: self.request.command.clone(),
-                env: self.request.env.clone(),
+                env: [&*self.request.env, &*self.request.env_by_habit].concat(),
                 stdin: match self.request.stdin {
                     true => Stdin::Open,
                     false => Stdin::Closed,

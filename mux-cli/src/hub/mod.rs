@@ -5,6 +5,7 @@
 //! tried again and how a request ended; it never reads a file, a clock or a socket.
 
 mod caution;
+mod children;
 mod connect;
 mod countdown;
 mod drain;
@@ -15,6 +16,7 @@ mod job;
 mod kill;
 mod links;
 mod local;
+mod openssh;
 mod outcome;
 mod pace;
 mod phase;
@@ -34,11 +36,13 @@ pub use host_certificate::{Shown, Vouching, vouching};
 pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links, NoLink};
+pub use openssh::LOG_VERBOSE;
 pub use request::{
-    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, Prepared, Reason, Request, SshOptions,
-    Ticket, Transport, Wish,
+    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request,
+    SshOptions, Ticket, Transport, Wish,
 };
 
+use children::Children;
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
 use phase::Phase;
@@ -76,6 +80,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             shared: Shared {
                 fanout: Fanout::new(fanout),
                 endpoints: Endpoints::default(),
+                children: Children::default(),
                 by_link: HashMap::new(),
                 timers: BTreeSet::new(),
                 short: None,
@@ -131,6 +136,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             LinkEvent::Closed(result) => job.closed(cx, key, result),
             LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
             LinkEvent::Room => job.want_stdin(cx),
+            LinkEvent::Log { pid, data } => job.openssh_log(cx, pid, &data),
+            LinkEvent::KillerOver => job.openssh_killer_over(cx),
             LinkEvent::Exited { rc, signal, unsent } => job.local_exit(cx, (rc, signal), unsent),
         });
         self.settle(now, links);
@@ -317,6 +324,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 } else {
                     self.shared.endpoints.leave(address);
                 }
+            }
+            while let Some(request) = self.shared.children.granted() {
+                self.with_job(now, links, request, Job::granted_child);
             }
             if none && !self.start_next(now, links) {
                 return;

@@ -1,6 +1,8 @@
 //! What the hub is asked to do, and what it asks of the outside. Plain values: they decide nothing.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use bytes::Bytes;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
 use mux_ssh::keys::PublicKey;
-use mux_ssh::transport::ServerMemory;
+use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
 use super::{RequestId, Shown};
 pub use crate::plan::{Family, MissingStatus};
@@ -32,6 +34,8 @@ pub struct Request {
     pub command: Bytes,
     /// Variables to set before: names and values.
     pub env: Vec<(Bytes, Bytes)>,
+    /// Variables that the ssh configuration sends along: one that a server refuses is nothing to speak of.
+    pub env_by_habit: Vec<(Bytes, Bytes)>,
     /// Whether it reads what the outside gives it; nothing otherwise.
     pub stdin: bool,
     /// How often to try again what can't have started.
@@ -53,6 +57,21 @@ pub enum Transport {
     Ssh(Arc<SshOptions>),
     /// A shell on this machine; the target's name is only a name.
     Local,
+    /// The system's `ssh`, as a process.
+    OpenSsh(Arc<OpenSsh>),
+}
+
+/// How the system's `ssh` is called for one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSsh {
+    /// The program.
+    pub program: PathBuf,
+    /// Options that are this target's own; the target and the command follow.
+    pub options: Vec<OsString>,
+    /// The first server on the way: so many logins at once are under way there, and no more.
+    pub door: Arc<str>,
+    /// Why it is used.
+    pub reason: String,
 }
 
 /// What the SSH client of a connection needs to know, shared by all targets for which it is the same.
@@ -64,6 +83,8 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
+    /// When keys are changed.
+    pub rekey: RekeyLimits,
 }
 
 /// Names one attempt of a request; answers to an attempt that is over are ignored.

@@ -194,6 +194,7 @@ impl Sim {
             transport: Transport::Ssh(Arc::new(SshOptions::default())),
             command: Bytes::from_static(b"hostname"),
             env: Vec::new(),
+            env_by_habit: Vec::new(),
             stdin: false,
             retries: 0,
             missing_status: MissingStatus::Unknown,

@@ -13,6 +13,7 @@ mod host_keys;
 mod inputs;
 mod keys;
 mod limits;
+mod openssh;
 mod prompts;
 mod results;
 mod retries;

@@ -109,6 +109,15 @@ pub struct Exec {
     pub stdin: Stdin,
 }
 
+/// A TCP connection that the server is asked to make on our behalf (RFC 4254 §7.2): the way to the next host of a jump.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectTcpip {
+    /// Name or address, as the server understands it.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
 /// What a command's standard input is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stdin {
