@@ -237,6 +237,7 @@ impl World {
             | Event::Authenticated { .. }
             | Event::Learned(_)
             | Event::Disconnected { .. } => return,
+            Event::AgentOpened { .. } => panic!("no agent was offered"),
         };
         let over = self
             .commands
