@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use mux_ssh::Client;
 use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
-use mux_ssh::transport::RekeyLimits;
 
 use super::job::{Context, Job};
 use super::phase::{Phase, Session};
@@ -247,6 +246,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         let SshOptions {
             algorithms,
             keepalive,
+            rekey,
             ..
         } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
@@ -262,6 +262,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             user: self.request.user.clone(),
             algorithms,
             known_host_key_types: self.prepared.known_host_key_types.clone(),
+            known_authority: self.prepared.known_authority,
             identities: identities.collect(),
             memory: if caution.no_guess {
                 None
@@ -269,7 +270,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.prepared.memory.clone()
             },
             keepalive,
-            rekey: RekeyLimits::default(),
+            rekey,
             spare: false,
             cautious: caution.step_by_step,
             doubted: caution.doubted,
@@ -280,7 +281,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             cx.now,
             Exec {
                 command: self.request.command.clone(),
-                env: self.request.env.clone(),
+                env: [&*self.request.env, &*self.request.env_by_habit].concat(),
                 stdin: match self.request.stdin {
                     true => Stdin::Open,
                     false => Stdin::Closed,

@@ -10,6 +10,7 @@ mod connect;
 mod countdown;
 mod drain;
 mod event;
+mod host_certificate;
 mod host_key;
 mod job;
 mod kill;
@@ -31,6 +32,7 @@ use std::time::Instant;
 
 pub use event::{Event, Failure, Level, Outcome, RequestId, Stage, Status, StreamKind, Timings};
 
+pub use host_certificate::{Shown, Vouching, vouching};
 pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links, NoLink};

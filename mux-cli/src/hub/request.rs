@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
-use mux_ssh::keys::PublicKey;
-use mux_ssh::transport::ServerMemory;
+use mux_ssh::keys::{Certificate, CertificateError, PublicKey};
+use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
 use super::RequestId;
 pub use crate::plan::{Family, MissingStatus};
@@ -34,6 +34,8 @@ pub struct Request {
     pub command: Bytes,
     /// Variables to set before: names and values.
     pub env: Vec<(Bytes, Bytes)>,
+    /// Variables that the ssh configuration sends along: one that a server refuses is nothing to speak of.
+    pub env_by_habit: Vec<(Bytes, Bytes)>,
     /// Whether it reads what the outside gives it; nothing otherwise.
     pub stdin: bool,
     /// How often to try again what can't have started.
@@ -81,6 +83,8 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
+    /// When keys are changed.
+    pub rekey: RekeyLimits,
 }
 
 /// Names one attempt of a request; answers to an attempt that is over are ignored.
@@ -110,6 +114,8 @@ pub enum Action {
         question: QuestionId,
         /// The key.
         key: PublicKey,
+        /// The certificate that it was shown in, or what is wrong with that one.
+        certificate: Option<Result<Arc<Certificate>, CertificateError>>,
     },
     /// Sign with a key of the user. Answered by [`Answer::Signed`].
     Sign {
@@ -188,6 +194,8 @@ pub struct Prepared {
     pub keys: Vec<Offer>,
     /// The types of host key that are on file for the target.
     pub known_host_key_types: Vec<KeyType>,
+    /// An authority is on file that may vouch for the target by a certificate.
+    pub known_authority: bool,
     /// The server's habits at the last visit.
     pub memory: Option<ServerMemory>,
     /// Keys that could not be used, and why; said when authentication fails.

@@ -29,7 +29,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.heard(cx);
         match said {
             Said::Stage(login) => self.login_stage(cx, login),
-            Said::HostKey { id, key } => self.ask(cx, Action::JudgeHostKey { question: id, key }),
+            Said::HostKey { id, key, certificate } => self.ask(
+                cx,
+                Action::JudgeHostKey {
+                    question: id,
+                    key,
+                    certificate,
+                },
+            ),
             Said::Sign {
                 id,
                 identity,
@@ -114,10 +121,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     fn env_refused<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, name: &[u8]) {
-        cx.shared.events.push_back(Event::EnvRefused {
-            request: self.request.id,
-            name: String::from_utf8_lossy(name).into_owned(),
-        });
+        if self.request.env.iter().any(|(asked, _)| asked == name) {
+            cx.shared.events.push_back(Event::EnvRefused {
+                request: self.request.id,
+                name: String::from_utf8_lossy(name).into_owned(),
+            });
+        }
     }
 
     fn is_command(&self, channel: ChannelId) -> bool {

@@ -21,6 +21,7 @@ mod openssh;
 mod outside;
 mod pipe;
 mod report;
+mod revoked;
 mod select;
 mod settings;
 mod signing;
@@ -30,6 +31,7 @@ mod stop;
 mod task;
 mod terminal;
 mod unsupported;
+mod wall_clock;
 mod wire;
 
 use std::io::{self, Write};

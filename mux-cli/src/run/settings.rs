@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mux_ssh::algorithms::SignatureAlgorithm;
+use mux_ssh::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 use mux_ssh::client::Keepalive;
 use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
 use mux_ssh::known_hosts::HostId;
+use mux_ssh::transport::RekeyLimits;
 
 use super::unsupported;
 use crate::hub::{Request, RequestId, SshOptions, Transport};
@@ -26,6 +27,12 @@ pub(super) const BUSY: (Duration, u32) = (Duration::from_secs(30), 10);
 /// While none runs, a dead connection is of no use to anybody.
 const IDLE: (Duration, u32) = (Duration::from_secs(15), 3);
 
+/// A key exchange is some kilobytes itself: with less than this between two of them nothing else would get through.
+const MIN_REKEY_BYTES: u64 = 16 * 1024;
+
+/// As OpenSSH: 2^32 blocks under one key are as many as a cipher with blocks of 16 bytes bears (RFC 4344 §3.2).
+const MAX_REKEY_BYTES: u64 = 16 << 32;
+
 /// What is known about a target besides what the hub has to know: where its keys and host keys are kept. Shared by
 /// all targets for which it is the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,13 +45,17 @@ pub(crate) struct Profile {
     /// Why no key may be used at all.
     pub(crate) keys_off: Option<String>,
     /// With which algorithms to log in.
-    pub(crate) accepted: Vec<SignatureAlgorithm>,
+    pub(crate) accepted: Vec<PublicKeyAlgorithm>,
     /// The smallest RSA key, in bits, of the server and of the user.
     pub(crate) rsa_bits: usize,
     pub(crate) user_known_hosts: Vec<String>,
     pub(crate) global_known_hosts: Vec<String>,
     pub(crate) policy: HostKeyPolicy,
     pub(crate) hash_known_hosts: bool,
+    /// Files with keys that no host may show.
+    pub(crate) revoked_host_keys: Vec<String>,
+    /// What authorities may sign with.
+    pub(crate) authority_algorithms: Vec<SignatureAlgorithm>,
 }
 
 /// A target, ready to go.
@@ -98,6 +109,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// `variables` are those that the configuration sends along.
+    ///
     /// # Errors
     /// A line that is not supported, or a list of algorithms that leaves none; one line.
     pub(crate) fn prepare(
@@ -105,7 +118,7 @@ impl Settings {
         id: RequestId,
         plan: &Plan,
         work: Work,
-        config: HostConfig,
+        (config, variables): (HostConfig, Vec<(String, String)>),
     ) -> Result<Prepared, String> {
         unsupported::refuse(&config)?;
         let connection = &plan.connection;
@@ -126,6 +139,7 @@ impl Settings {
             user: config.user.value.clone(),
             transport: Transport::Ssh(options),
             command: work.command,
+            env_by_habit: by_habit(variables, &work.env),
             env: work.env,
             stdin: plan.stdin.is_some(),
             retries: plan.retries,
@@ -167,6 +181,7 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
         transport: Transport::Local,
         command: work.command,
         env: work.env,
+        env_by_habit: Vec::new(),
         stdin: plan.stdin.is_some(),
         retries: 0,
         missing_status: plan.missing_status,
@@ -181,7 +196,31 @@ fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOption
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
         family: family(config, connection),
+        rekey: rekey(config),
     })
+}
+
+/// The variables that the configuration sends along, but for those that were asked for by name.
+fn by_habit(variables: Vec<(String, String)>, asked: &[(Bytes, Bytes)]) -> Vec<(Bytes, Bytes)> {
+    let variables = variables
+        .into_iter()
+        .map(|(name, value)| (Bytes::from(name), Bytes::from(value)));
+    variables
+        .filter(|(name, _)| asked.iter().all(|(known, _)| known != name))
+        .collect()
+}
+
+/// What the configuration says wins over our habits, where a connection stays usable with it.
+fn rekey(config: &HostConfig) -> RekeyLimits {
+    let limit = config.session.rekey_limit.value;
+    let default = RekeyLimits::default();
+    RekeyLimits {
+        bytes: limit.bytes.map_or(default.bytes, |bytes| {
+            bytes.clamp(MIN_REKEY_BYTES, MAX_REKEY_BYTES)
+        }),
+        time: limit.interval.unwrap_or(default.time),
+        ..default
+    }
 }
 
 /// `-4` and `-6` win over the configuration.
@@ -230,6 +269,8 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
         hash_known_hosts: config.hash_known_hosts,
+        revoked_host_keys: Vec::new(),
+        authority_algorithms: SignatureAlgorithm::ALL.to_vec(),
     })
 }
 
@@ -251,4 +292,59 @@ fn keys_off(config: &HostConfig) -> Option<String> {
             methods.origin
         )
     })
+}
+
+#[cfg(test)]
+#[expect(clippy::panic, reason = "a test fails by panicking")]
+mod tests {
+    use mux_ssh::config::{ConfigFiles, Facts, Local, Resolver, Step};
+
+    use super::*;
+
+    /// What one option makes of a host.
+    fn config(option: &str) -> HostConfig {
+        let resolver = Resolver::new(Local {
+            user: "me".to_owned(),
+            files: ConfigFiles::None,
+            options: vec![option.to_owned()],
+            ..Local::default()
+        });
+        let facts = Facts {
+            host: "host".to_owned(),
+            ..Facts::default()
+        };
+        match resolver.resolve(&facts) {
+            Ok(Step::Done(config)) => config,
+            other => panic!("{option}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn keys_are_changed_as_the_configuration_says_within_what_works() {
+        let default = RekeyLimits::default();
+        for (option, bytes, time) in [
+            ("Port=22", default.bytes, default.time),
+            ("RekeyLimit=1M", 1 << 20, default.time),
+            ("RekeyLimit=default 10", default.bytes, Duration::from_secs(10)),
+            ("RekeyLimit=16", MIN_REKEY_BYTES, default.time),
+            ("RekeyLimit=1E 1w", MAX_REKEY_BYTES, Duration::from_secs(604_800)),
+        ] {
+            let limits = rekey(&config(option));
+            assert_eq!((limits.bytes, limits.time), (bytes, time), "{option}");
+        }
+    }
+
+    #[test]
+    fn flags_for_a_family_win_over_the_configuration() {
+        let with = |family, option| {
+            let connection = Connection {
+                family,
+                ..Connection::default()
+            };
+            super::family(&config(option), &connection)
+        };
+        assert_eq!(with(Family::Any, "AddressFamily=inet6"), Family::V6);
+        assert_eq!(with(Family::V4, "AddressFamily=inet6"), Family::V4);
+        assert_eq!(with(Family::Any, "AddressFamily=any"), Family::Any);
+    }
 }

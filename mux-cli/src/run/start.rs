@@ -111,14 +111,16 @@ fn resolve(
                 }
             },
             Transport::Ssh => match configuration.host(target) {
-                Ok(config) => match settings.prepare(id, plan, work.clone(), config) {
-                    Ok(prepared) => Ready::Ssh(Box::new(prepared)),
-                    // Seldom enough to be resolved once more.
-                    Err(text) => {
-                        let config = configuration.host(target);
-                        Ready::of(ssh.request(id, target, work, config.as_ref().ok(), text))
+                Ok(config) => {
+                    match settings.prepare(id, plan, work.clone(), configuration.with_variables(config)) {
+                        Ok(prepared) => Ready::Ssh(Box::new(prepared)),
+                        // Seldom enough to be resolved once more.
+                        Err(text) => {
+                            let config = configuration.host(target);
+                            Ready::of(ssh.request(id, target, work, config.as_ref().ok(), text))
+                        }
                     }
-                },
+                }
                 Err(error) if is_global(&error) => return Err(error.to_string()),
                 Err(error) if fallback::can_take(&error) => {
                     Ready::of(ssh.request(id, target, work, None, error.to_string()))

@@ -7,11 +7,17 @@ use mux_ssh::config::{
     YesNoAsk,
 };
 
+const CHECKING_OFF: &str = "StrictHostKeyChecking no";
+
 /// # Errors
 /// The first line that can't be left out and is not supported: one line of text.
 pub(super) fn refuse(config: &HostConfig) -> Result<(), String> {
     match refused(config) {
         None => Ok(()),
+        Some((origin, keyword @ CHECKING_OFF, _)) => Err(format!(
+            "{origin}: {keyword} is not supported yet; accept-new takes the keys of new hosts and still refuses \
+             changed ones"
+        )),
         Some((origin, keyword, value)) => Err(format!(
             "{origin}: {keyword}{}{value}: not supported yet",
             if value.is_empty() { "" } else { " " }
@@ -46,7 +52,7 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
             .map(|verify| (&verify.origin, "VerifyHostKeyDNS", String::new())),
         Some(&config.host_key_policy)
             .filter(|policy| policy.value == HostKeyPolicy::Off)
-            .map(|policy| (&policy.origin, "StrictHostKeyChecking no", String::new())),
+            .map(|policy| (&policy.origin, CHECKING_OFF, String::new())),
     ];
     lines.into_iter().flatten().next()
 }
@@ -99,9 +105,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
             "NoHostAuthenticationForLocalhost",
             &keys.no_host_authentication_for_localhost,
         ),
-        (session.send_env.first()).and_then(|name| named("SendEnv", name.origin.clone())),
-        (!session.set_env.value.is_empty()).then(|| ("SetEnv", session.set_env.origin.clone())),
-        named("RekeyLimit", session.rekey_limit.origin.clone()),
         on("Compression", &session.compression),
         (session.remote_command.as_ref()).and_then(|command| named("RemoteCommand", command.origin.clone())),
         (!matches!(session.request_tty.value, RequestTty::Auto | RequestTty::No))
@@ -167,7 +170,6 @@ mod tests {
             "RevokedHostKeys /etc/revoked",
             "CheckHostIP yes",
             "VerifyHostKeyDNS",
-            "StrictHostKeyChecking no",
         ] {
             let written = match line {
                 "VerifyHostKeyDNS" => "VerifyHostKeyDNS ask",
@@ -178,6 +180,16 @@ mod tests {
                 Err(format!("/home/me/.ssh/config line 2: {line}: not supported yet"))
             );
         }
+    }
+
+    #[test]
+    fn unverified_host_keys_are_refused_and_the_alternative_is_named() {
+        assert_eq!(
+            refuse(&config("StrictHostKeyChecking off\n")),
+            Err("/home/me/.ssh/config line 1: StrictHostKeyChecking no is not supported yet; accept-new takes the \
+                 keys of new hosts and still refuses changed ones"
+                .to_owned())
+        );
     }
 
     #[test]
@@ -202,13 +214,12 @@ mod tests {
     #[test]
     fn lines_without_effect_are_told_with_their_place() {
         assert_eq!(without_effect(&config("Port 22\n")), [""; 0]);
-        let lines = "ForwardAgent yes\nSendEnv LANG\nCompression no\nGSSAPIAuthentication yes\n";
+        let lines = "ForwardAgent yes\nCompression no\nGSSAPIAuthentication yes\n";
         assert_eq!(
             without_effect(&config(lines)),
             [
-                "/home/me/.ssh/config line 4: GSSAPIAuthentication has no effect",
+                "/home/me/.ssh/config line 3: GSSAPIAuthentication has no effect",
                 "/home/me/.ssh/config line 1: ForwardAgent has no effect",
-                "/home/me/.ssh/config line 2: SendEnv has no effect",
             ]
         );
     }

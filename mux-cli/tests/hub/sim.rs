@@ -194,6 +194,7 @@ impl Sim {
             transport: Transport::Ssh(Arc::new(SshOptions::default())),
             command: Bytes::from_static(b"hostname"),
             env: Vec::new(),
+            env_by_habit: Vec::new(),
             stdin: false,
             retries: 0,
             missing_status: MissingStatus::Unknown,
@@ -297,7 +298,7 @@ impl Sim {
                 Some(addresses) => Answer::Resolved(Ok(addresses.clone())),
                 None => Answer::Resolved(Err("Name or service not known".to_owned())),
             },
-            Action::JudgeHostKey { question, key } => {
+            Action::JudgeHostKey { question, key, .. } => {
                 self.shown.push(key.key_type());
                 let first = self.first_judgements.pop_front();
                 Answer::HostKey {
@@ -339,6 +340,7 @@ impl Sim {
         let keys = (0..).zip(&self.keys).map(|(index, key)| Offer {
             identity: Identity {
                 key: key.public().clone(),
+                certificate: None,
                 proven: self.proven && index == 0,
                 hardware: false,
             },
@@ -349,6 +351,7 @@ impl Sim {
             keys: keys.collect(),
             memory: self.memory.clone(),
             known_host_key_types: self.known_types.clone(),
+            known_authority: false,
             skipped: Vec::new(),
         }
     }

@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod certificates;
 mod directories;
 mod environment;
 mod failures;

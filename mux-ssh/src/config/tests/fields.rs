@@ -181,6 +181,17 @@ fn variables_add_up_and_are_taken_away_again() {
 }
 
 #[test]
+fn our_own_variables_are_sent_by_pattern_and_set_ones_win() {
+    let world = World::user("SendEnv N* EMPTY -NO\nSetEnv NAME=other ZED=%h\n");
+    let config = world.resolve("web1").unwrap();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(
+        world.resolver().variables(&config.session),
+        [pair("EMPTY", ""), pair("NAME", "other"), pair("ZED", "web1")]
+    );
+}
+
+#[test]
 fn the_halves_of_a_rekey_limit_may_stand_on_two_lines() {
     let limit = |config: HostConfig| config.session.rekey_limit.value;
     let expected = |bytes, seconds: Option<u64>| RekeyLimit {
