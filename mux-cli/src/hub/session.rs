@@ -71,6 +71,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.command_ended(cx, |ended| ended.signal = Some(name));
             }
             Said::Opened { channel } if self.is_command(channel) => self.command_begun(cx),
+            Said::AgentOpened { channel } => self.agent_opened(cx, key, channel),
             Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
             Said::ChannelFailed {
                 channel,
@@ -171,7 +172,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         judgement: Judgement,
     ) {
         match judgement {
-            Judgement::Accept => self.with_client(cx, |client| client.answer_host_key(question, true)),
+            Judgement::Accept => {
+                self.forward_agent(cx);
+                self.with_client(cx, |client| client.answer_host_key(question, true));
+            }
             Judgement::AskForOthers(types) => {
                 self.prepared.known_host_key_types = types;
                 self.start_over(cx);

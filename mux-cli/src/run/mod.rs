@@ -7,6 +7,8 @@ mod directories;
 mod engine;
 mod fallback;
 mod feeding;
+mod forwarding;
+mod forwards;
 mod host_keys;
 mod hosts;
 mod in_file;

@@ -3,8 +3,7 @@
 //! line means.
 
 use mux_ssh::config::{
-    AddKeysToAgent, ForwardAgent, HostConfig, HostKeyPolicy, Origin, Proxy, RequestTty, SessionType, Sourced,
-    YesNoAsk,
+    AddKeysToAgent, HostConfig, HostKeyPolicy, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
 };
 
 const CHECKING_OFF: &str = "StrictHostKeyChecking no";
@@ -92,8 +91,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
         on("HostbasedAuthentication", &login.hostbased_authentication),
         (login.add_keys_to_agent.value != AddKeysToAgent::No)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
-        (login.forward_agent.value != ForwardAgent::No)
-            .then(|| ("ForwardAgent", login.forward_agent.origin.clone())),
         (login.security_key_provider.as_ref())
             .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),
         (keys.update_host_keys.value != YesNoAsk::No)

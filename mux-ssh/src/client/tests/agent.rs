@@ -47,7 +47,10 @@ fn the_request_goes_ahead_of_the_command_and_asks_for_no_reply() {
     let id = pair.client.exec(pair.now, exec("make"));
     pair.client.forward_agent(id);
     pair.run();
-    let requests = pair.received.iter().filter(|payload| payload[0] == CHANNEL_REQUEST);
+    let requests = pair
+        .received
+        .iter()
+        .filter(|payload| payload[0] == CHANNEL_REQUEST);
     let kinds: Vec<String> = requests
         .map(|payload| {
             let mut reader = crate::wire::Reader::new(&payload[5..]);
@@ -77,10 +80,15 @@ fn bytes_pass_both_ways_and_either_side_ends_it() {
     let channel = opened(&pair)[0];
     pair.data(1, b"ask");
     assert_eq!(pair.output(channel), b"ask");
-    pair.client.write_stdin(channel, Bytes::from_static(b"answer")).unwrap();
+    pair.client
+        .write_stdin(channel, Bytes::from_static(b"answer"))
+        .unwrap();
     pair.run();
     let mut data = pair.last(CHANNEL_DATA);
-    assert_eq!((data.uint32().unwrap(), data.string().unwrap()), (9, &b"answer"[..]));
+    assert_eq!(
+        (data.uint32().unwrap(), data.string().unwrap()),
+        (9, &b"answer"[..])
+    );
     pair.client.consume(channel, StreamKind::Stdout, 3);
     pair.client.close_channel(channel);
     pair.run();
@@ -89,7 +97,11 @@ fn bytes_pass_both_ways_and_either_side_ends_it() {
     open(&mut pair, AGENT, 10);
     let channel = opened(&pair)[1];
     pair.tell(CHANNEL_CLOSE, 2);
-    assert!(pair.events.contains(&Event::ChannelClosed { channel }), "{:?}", pair.events);
+    assert!(
+        pair.events.contains(&Event::ChannelClosed { channel }),
+        "{:?}",
+        pair.events
+    );
     pair.assert_healthy();
 }
 
@@ -111,7 +123,14 @@ fn a_server_that_was_not_let_in_gets_no_channel_to_the_agent() {
 #[test]
 fn other_channels_of_a_server_are_refused_although_the_agent_is_forwarded() {
     let (mut pair, _) = running();
-    for kind in ["auth-agent", "x11", "session", "direct-tcpip", "forwarded-tcpip", "AUTH-AGENT@openssh.com"] {
+    for kind in [
+        "auth-agent",
+        "x11",
+        "session",
+        "direct-tcpip",
+        "forwarded-tcpip",
+        "AUTH-AGENT@openssh.com",
+    ] {
         open(&mut pair, kind, 9);
         assert_eq!(pair.last(CHANNEL_OPEN_FAILURE).uint32().unwrap(), 9, "{kind}");
     }
