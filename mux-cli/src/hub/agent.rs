@@ -8,7 +8,7 @@ use mux_ssh::client::ChannelId;
 
 use super::job::{Context, Job};
 use super::phase::Phase;
-use super::{Links, Transport};
+use super::{Level, Links, Transport};
 
 impl<K: Copy + Eq + Hash> Job<K> {
     /// The host is who it should be: its command may use the agent, if that was asked for.
@@ -18,6 +18,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
         {
             let channel = session.channel;
             self.with_client(cx, |client| client.forward_agent(channel));
+        }
+    }
+
+    /// Nobody knows who that host is: it gets no agent, whatever was asked for.
+    pub(super) fn withhold_agent<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>) {
+        if self.forwarded().is_some() {
+            let text = "the agent is not forwarded: the host key is not the one that is known";
+            self.notice(cx, Level::Warning, text.to_owned());
         }
     }
 

@@ -192,3 +192,28 @@ fn the_systems_ssh_forwards_under_the_same_rules() {
     ];
     rig.check(&[&set[..], &nothing[..]].concat(), 0, "<>\n", "");
 }
+
+#[test]
+fn a_host_that_is_not_the_one_that_is_known_gets_no_agent() {
+    let rig = Rig::new();
+    let _agent = Agent::new(&rig);
+    rig.know(&write_key(&rig.path("another")));
+    let option = "StrictHostKeyChecking=no";
+    let ran = rig.run(&[
+        "-A",
+        "-o",
+        option,
+        "-w",
+        "web1",
+        "--",
+        "echo \"<$SSH_AUTH_SOCK>\"",
+    ]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "web1: <>\n"),
+        "{}",
+        ran.stderr
+    );
+    let said = "mux: web1: the agent is not forwarded: the host key is not the one that is known\n";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}

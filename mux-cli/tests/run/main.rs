@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod asking;
 mod certificates;
 mod directories;
 mod environment;
@@ -13,6 +14,7 @@ mod forwarding;
 mod host_keys;
 mod inputs;
 mod keys;
+mod learning;
 mod limits;
 mod openssh;
 mod prompts;
