@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use super::config::{self, Configuration};
 use super::engine::Engine;
 use super::fallback::{self, Fallback};
+use super::forwarding;
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
 use super::learning::Learning;
@@ -98,8 +99,9 @@ fn resolve(
     targets: &[Target],
     command: &Bytes,
 ) -> Result<Vec<Ready>, String> {
-    let mut settings = Settings::default();
-    let mut ssh = Fallback::new(plan);
+    forwarding::check(&plan.connection, targets.len())?;
+    let mut settings = Settings::new(targets.len());
+    let mut ssh = Fallback::new(plan, targets.len());
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
         let work = Work::new(command, plan, (id, &target.host), targets.len());

@@ -646,6 +646,8 @@ impl Links for Network {
         Ok(key)
     }
 
+    fn forward_agent(&mut self, _key: usize, _channel: mux_ssh::client::ChannelId, _socket: &str) {}
+
     fn spawn(&mut self, _request: &Request) -> Result<usize, NoLink> {
         Err(NoLink::Io(ErrorKind::Unsupported))
     }

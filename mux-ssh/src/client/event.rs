@@ -141,6 +141,13 @@ pub enum Event {
         /// The command.
         channel: ChannelId,
     },
+    /// The server wants to talk to the user's agent, and may. The channel is one like those of commands: what is said to
+    /// the agent is [`Output`](Event::Output), [`Client::write_stdin`](super::Client::write_stdin) says what the agent
+    /// answers, and [`Client::close_channel`](super::Client::close_channel) ends it.
+    AgentOpened {
+        /// The channel.
+        channel: ChannelId,
+    },
     /// No more output of either stream.
     Eof {
         /// The command.
