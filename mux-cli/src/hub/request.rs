@@ -9,10 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
-use mux_ssh::keys::{Certificate, CertificateError, PublicKey};
+use mux_ssh::keys::PublicKey;
 use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
-use super::RequestId;
+use super::{RequestId, Shown};
 pub use crate::plan::{Family, MissingStatus};
 
 /// One command on one target, with everything resolved: names, ports, users, limits.
@@ -115,7 +115,7 @@ pub enum Action {
         /// The key.
         key: PublicKey,
         /// The certificate that it was shown in, or what is wrong with that one.
-        certificate: Option<Result<Arc<Certificate>, CertificateError>>,
+        certificate: Option<Shown>,
     },
     /// Sign with a key of the user. Answered by [`Answer::Signed`].
     Sign {
@@ -147,6 +147,16 @@ pub enum Action {
         /// Whether that was all there is, its end included.
         whole: bool,
     },
+}
+
+impl Action {
+    pub(super) fn judge(question: QuestionId, key: PublicKey, certificate: Option<Shown>) -> Self {
+        Self::JudgeHostKey {
+            question,
+            key,
+            certificate,
+        }
+    }
 }
 
 /// What a command may be given to read.

@@ -268,6 +268,7 @@ fn keepalive(config: &HostConfig) -> Keepalive {
 
 fn profile(config: HostConfig) -> Result<Profile, String> {
     let accepted = config.signature_algorithms().map_err(|error| error.to_string())?;
+    let authority_algorithms = config.authority_algorithms().map_err(|error| error.to_string())?;
     Ok(Profile {
         keys_off: keys_off(&config),
         identity_files: config.identity_files,
@@ -280,8 +281,8 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
         hash_known_hosts: config.hash_known_hosts,
-        revoked_host_keys: Vec::new(),
-        authority_algorithms: SignatureAlgorithm::ALL.to_vec(),
+        revoked_host_keys: config.host_keys.revoked_host_keys.value,
+        authority_algorithms,
     })
 }
 

@@ -36,9 +36,6 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
         keys.known_hosts_command
             .as_ref()
             .map(|command| (&command.origin, "KnownHostsCommand", command.value.join(" "))),
-        Some(&keys.revoked_host_keys)
-            .filter(|files| !files.value.is_empty())
-            .map(|files| (&files.origin, "RevokedHostKeys", files.value.join(" "))),
     ];
     lines.into_iter().flatten().next()
 }
@@ -85,8 +82,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
             .then(|| ("VerifyHostKeyDNS", keys.verify_host_key_dns.origin.clone())),
         (keys.update_host_keys.value != YesNoAsk::No)
             .then(|| ("UpdateHostKeys", keys.update_host_keys.origin.clone())),
-        (keys.ca_signature_algorithms.as_ref())
-            .and_then(|list| named("CASignatureAlgorithms", list.origin.clone())),
         // Without it localhost's key is verified like any other: stricter than asked, never laxer.
         on(
             "NoHostAuthenticationForLocalhost",
@@ -154,7 +149,6 @@ mod tests {
             "CertificateFile /id-cert.pub",
             "PKCS11Provider /lib/p11.so",
             "KnownHostsCommand /bin/keys %H",
-            "RevokedHostKeys /etc/revoked",
         ] {
             assert_eq!(
                 refuse(&config(&format!("# first\n{line}\n"))),
