@@ -5,10 +5,13 @@
 //! tried again and how a request ended; it never reads a file, a clock or a socket.
 
 mod caution;
+mod client;
 mod connect;
 mod countdown;
 mod drain;
+mod ending;
 mod event;
+mod hop;
 mod host_key;
 mod job;
 mod kill;
@@ -17,6 +20,8 @@ mod local;
 mod outcome;
 mod pace;
 mod phase;
+mod proxy;
+mod race;
 mod request;
 mod retry;
 mod session;
@@ -33,10 +38,11 @@ pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links, NoLink};
 pub use request::{
-    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, Prepared, Reason, Request, SshOptions,
-    Ticket, Transport, Wish,
+    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, Prepared, Reason, Request, Route,
+    SshOptions, Ticket, Transport, Wish,
 };
 
+use hop::{Note, Role};
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
 use phase::Phase;
@@ -80,6 +86,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 actions: VecDeque::new(),
                 events: VecDeque::new(),
                 left_running: Vec::new(),
+                hops: HashMap::new(),
+                notes: VecDeque::new(),
                 max_window: window(fanout.min(expected)),
                 held: false,
             },
@@ -93,6 +101,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
 
     /// Queues a request; it starts as soon as there is room.
     pub fn submit<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, request: Request) {
+        self.use_route(&request.route);
         self.queue.push_back(request);
         self.settle(now, links);
     }
@@ -127,6 +136,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             LinkEvent::Connected => job.connected(cx, key),
             LinkEvent::Client(said) => job.said(cx, key, said),
             LinkEvent::Closed(result) => job.closed(cx, key, result),
+            LinkEvent::ProxySaid(line) => job.proxy_says(&line),
             LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
             LinkEvent::Room => job.want_stdin(cx),
             LinkEvent::Exited { rc, signal, unsent } => job.local_exit(cx, (rc, signal), unsent),
@@ -164,9 +174,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         request: RequestId,
         reason: Reason,
     ) {
-        if let Some(at) = self.queue.iter().position(|queued| queued.id == request) {
-            self.queue.remove(at);
-            self.skip(request);
+        let at = self.queue.iter().position(|queued| queued.id == request);
+        if let Some(queued) = at.and_then(|at| self.queue.remove(at)) {
+            self.skip(&queued);
         }
         self.with_job(now, links, request, |job, cx| job.cancel(cx, reason));
         self.settle(now, links);
@@ -175,7 +185,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Stops everything: what is queued never starts.
     pub fn cancel_all<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, reason: Reason) {
         self.hold(now, links);
-        let mut running: Vec<RequestId> = self.jobs.keys().copied().collect();
+        // Jump hosts end with the last that rides on them: until then they are the way to what is to be stopped.
+        let commands = self.jobs.values().filter(|job| !job.is_hop());
+        let mut running: Vec<RequestId> = commands.map(|job| job.request.id).collect();
         running.sort_unstable();
         for request in running {
             self.with_job(now, links, request, |job, cx| job.cancel(cx, reason));
@@ -187,16 +199,17 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     pub fn hold<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
         self.shared.held = true;
         for request in std::mem::take(&mut self.queue) {
-            self.skip(request.id);
+            self.skip(&request);
         }
         let mut all: Vec<RequestId> = self.jobs.keys().copied().collect();
         all.sort_unstable();
         for request in all {
             self.with_job(now, links, request, Job::end_pause);
         }
+        self.settle(now, links);
     }
 
-    fn skip(&mut self, request: RequestId) {
+    fn skip(&mut self, request: &Request) {
         let outcome = Outcome {
             status: Status::Skipped,
             rc: None,
@@ -206,6 +219,10 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             attempts: 0,
             retries: 0,
         };
+        if let Route::Jump(hop) = request.route {
+            self.shared.notes.push_back((hop, Note::Done(request.id)));
+        }
+        let request = request.id;
         self.shared.events.push_back(Event::Finished { request, outcome });
     }
 
@@ -270,6 +287,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         let mut running: Vec<_> = self
             .jobs
             .values()
+            .filter(|job| !job.is_hop())
             .map(|job| (job.request.id, job.stage, job.stage_since))
             .collect();
         running.sort_unstable();
@@ -298,6 +316,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             shared: &mut self.shared,
         };
         act(job, &mut cx);
+        job.tell_clock(&mut cx);
         job.schedule(&mut cx);
         if matches!(job.phase, Phase::Over) {
             self.jobs.remove(&request);
@@ -307,16 +326,18 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Lets those go whose turn has come.
     fn settle<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
         loop {
+            self.pass_notes(now, links);
             let granted = self.shared.endpoints.granted();
             let none = granted.is_empty();
-            for (request, address) in granted {
+            for (request, door) in granted {
                 if self.jobs.contains_key(&request) {
-                    self.with_job(now, links, request, |job, cx| job.granted(cx, address));
+                    self.with_job(now, links, request, |job, cx| job.granted(cx, door));
                 } else {
-                    self.shared.endpoints.leave(address);
+                    self.shared.endpoints.leave(door);
                 }
             }
-            if none && !self.start_next(now, links) {
+            let idle = none && self.shared.notes.is_empty();
+            if idle && !self.start_next(now, links) {
                 return;
             }
         }
@@ -332,7 +353,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         };
         let id = request.id;
         self.shared.fanout.enter();
-        self.jobs.insert(id, Job::new(request, now));
+        self.jobs.insert(id, Job::new(request, Role::Command, now));
         self.with_job(now, links, id, Job::begin);
         true
     }

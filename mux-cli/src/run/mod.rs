@@ -18,6 +18,7 @@ mod net;
 mod offers;
 mod outside;
 mod pipe;
+mod relay;
 mod report;
 mod select;
 mod settings;

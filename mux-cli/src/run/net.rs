@@ -11,6 +11,7 @@ use bytes::Bytes;
 use mux_core::{Driver, Event, Key, LinkError, Ready};
 use mux_proto::Protocol;
 use mux_ssh::Client;
+use mux_ssh::client::ChannelId;
 use mux_ssh::agent::{AgentClient, AgentEvent};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -18,6 +19,7 @@ use rustix::process::Signal;
 use super::limits;
 use super::locals::{self, Locals};
 use super::pipe::{Pipe, PipeEvent};
+use super::relay::Relays;
 use super::wire::{Wire, WireError, WireEvent};
 use crate::hub::{Kill, LinkEvent, Links, NoLink, Request, StreamKind};
 
@@ -41,6 +43,7 @@ pub(crate) enum Heard {
 pub(crate) struct Net {
     driver: Driver<Wire>,
     locals: Locals,
+    relays: Relays,
     heard: VecDeque<Heard>,
     /// How many descriptors links may still take. Those that say goodbye have theirs until they are closed.
     room: usize,
@@ -56,6 +59,7 @@ impl Net {
         Self {
             driver,
             locals,
+            relays: Relays::default(),
             heard: VecDeque::new(),
             room,
             packets: (0, 0),
@@ -98,8 +102,13 @@ impl Net {
         match event {
             Event::Connected(key) => self.heard.push_back(Heard::Link(key, LinkEvent::Connected)),
             Event::Protocol(key, WireEvent::Ssh(said)) => {
-                self.heard.push_back(Heard::Link(key, LinkEvent::Client(said)));
+                let said = self.relays.heard(&mut self.driver, key, said);
+                self.heard
+                    .extend(said.map(|said| Heard::Link(key, LinkEvent::Client(said))));
             }
+            Event::Outgoing(key) => self.relays.outgoing(&mut self.driver, key),
+            Event::Finished(key) => self.relays.finished(&mut self.driver, key),
+            Event::Consumed(key, count) => self.relays.consumed(&mut self.driver, key, count),
             Event::Protocol(key, WireEvent::Agent(said)) => self.heard.push_back(Heard::Agent(key, said)),
             Event::Protocol(key, WireEvent::Pipe(said)) => {
                 if said == PipeEvent::Eof
@@ -117,24 +126,24 @@ impl Net {
             }
             Event::Signal(number) => self.heard.push_back(Heard::Signal(number)),
             Event::Ready(Ready::Woken) => self.heard.push_back(Heard::Woken),
-            // No Memory link, listener, timer or source of our own exists here.
-            Event::Ready(Ready::Io(..) | Ready::Timer(_) | Ready::Again(_))
-            | Event::Outgoing(_)
-            | Event::Finished(_) => {}
-            Event::Consumed(..) | Event::Accepted(..) => {}
+            // No listener, timer or source of our own exists here.
+            Event::Ready(Ready::Io(..) | Ready::Timer(_) | Ready::Again(_)) | Event::Accepted(..) => {}
         }
     }
 
     fn closed(&mut self, key: Key, wire: Wire, result: Result<(), LinkError<WireError>>) {
         match wire {
             Wire::Ssh(mut client) => {
-                self.room += 1;
+                let rode = self.relays.closed(&mut self.driver, key);
+                self.room += usize::from(!rode);
                 let stats = client.stats();
                 self.packets.0 += stats.packets_sent;
                 self.packets.1 += stats.packets_received;
                 client.connection_lost();
                 while let Some(said) = client.poll_event() {
-                    self.heard.push_back(Heard::Link(key, LinkEvent::Client(said)));
+                    let said = self.relays.heard(&mut self.driver, key, said);
+                    self.heard
+                        .extend(said.map(|said| Heard::Link(key, LinkEvent::Client(said))));
                 }
                 self.heard
                     .push_back(Heard::Link(key, LinkEvent::Closed(ssh_result(result))));
@@ -216,6 +225,16 @@ impl Links for Net {
         Ok(key)
     }
 
+    fn ride(&mut self, carrier: Key, channel: ChannelId, client: Client) -> Result<Key, NoLink> {
+        self.relays
+            .add(&mut self.driver, (carrier, channel), Wire::Ssh(Box::new(client)))
+            .map_err(|error| no_link(&error))
+    }
+
+    fn proxy(&mut self, _command: &str, _client: Client) -> Result<Key, NoLink> {
+        Err(NoLink::Io(ErrorKind::Unsupported))
+    }
+
     fn spawn(&mut self, request: &Request) -> Result<Key, NoLink> {
         let room = self
             .room
@@ -263,7 +282,9 @@ impl Links for Net {
 
     fn abort(&mut self, key: Key) {
         if self.driver.abort(key).is_some() {
-            self.room += 1;
+            let rode = self.relays.closed(&mut self.driver, key);
+            self.room += usize::from(!rode);
+            self.relays.dropped(&mut self.driver, key);
         }
     }
 }

@@ -10,7 +10,7 @@ use mux_ssh::client::Keepalive;
 use mux_ssh::config::{HostConfig, HostKeyPolicy, Origin, Sourced};
 use mux_ssh::known_hosts::HostId;
 
-use crate::hub::{Request, RequestId, SshOptions, Transport};
+use crate::hub::{Request, RequestId, Route, SshOptions, Transport};
 use crate::plan::{Connection, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
@@ -122,6 +122,7 @@ impl Settings {
             port: config.port.value,
             user: config.user.value.clone(),
             transport: Transport::Ssh(options),
+            route: Route::Direct,
             command: work.command,
             env: work.env,
             stdin: plan.stdin.is_some(),
@@ -162,6 +163,7 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
         port: 0,
         user: String::new(),
         transport: Transport::Local,
+        route: Route::Direct,
         command: work.command,
         env: work.env,
         stdin: plan.stdin.is_some(),
