@@ -12,9 +12,7 @@ use super::job::{Context, Job};
 use super::pace::{self, Door};
 use super::phase::{Phase, Session};
 use super::race::{Race, Runner};
-use super::{
-    Action, Failure, Family, Links, NoLink, Prepared, Route, Stage, Status, Transport, outcome,
-};
+use super::{Action, Failure, Family, Links, NoLink, Prepared, Route, Stage, Status, Transport, outcome};
 
 /// How long an address has for itself before the next of the same name is tried beside it (RFC 8305, section 5).
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
@@ -156,7 +154,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
     /// Connects at `door`, where this job has a place, with the command already on board.
     fn connect_to<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, door: Door) {
-        if let Some(short) = cx.shared.short(cx.now).filter(|_| !matches!(door, Door::Behind(_))) {
+        if let Some(short) = cx
+            .shared
+            .short(cx.now)
+            .filter(|_| !matches!(door, Door::Behind(_)))
+        {
             self.lacking = Some(short);
             return self.connect_later(cx, door);
         }

@@ -75,7 +75,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
             };
             let channel = session.channel;
             self.with_client(cx, |client| {
-                channel.into_iter().for_each(|channel| client.signal(channel, "TERM"));
+                channel
+                    .into_iter()
+                    .for_each(|channel| client.signal(channel, "TERM"));
             });
         } else {
             return self.cancelled(cx, reason);

@@ -6,9 +6,9 @@ use std::hash::Hash;
 use mux_ssh::client::ChannelId;
 
 use super::Links;
-use super::race::Race;
 use super::job::Context;
 use super::pace::Door;
+use super::race::Race;
 use super::retry::Pause;
 
 /// `SSH_DISCONNECT_BY_APPLICATION` (RFC 4253, section 11.1).

@@ -10,9 +10,7 @@ use mux_ssh::{Client, Printable};
 
 use super::job::{Context, Ended, Job};
 use super::phase::Phase;
-use super::{
-    Action, Event, Judgement, KeyId, Level, Links, Reason, Stage, StreamKind, Status, outcome,
-};
+use super::{Action, Event, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome};
 
 impl<K: Copy + Eq + Hash> Job<K> {
     /// The client on `key` says something.

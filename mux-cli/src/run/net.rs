@@ -11,8 +11,8 @@ use bytes::Bytes;
 use mux_core::{Driver, Event, Key, LinkError, Ready};
 use mux_proto::Protocol;
 use mux_ssh::Client;
-use mux_ssh::client::ChannelId;
 use mux_ssh::agent::{AgentClient, AgentEvent};
+use mux_ssh::client::ChannelId;
 use rustix::io::Errno;
 use rustix::process::Signal;
 

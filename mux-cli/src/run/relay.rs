@@ -34,31 +34,25 @@ impl Relays {
 
     /// A client has said something: what is not for a link inside one of its channels alone.
     pub(super) fn heard(&mut self, driver: &mut Driver<Wire>, carrier: Key, said: Said) -> Option<Said> {
-        if self.by_channel.is_empty() {
+        let place = said.channel().map(|channel| (carrier, channel));
+        let Some((place, rider)) = place.and_then(|place| Some((place, *self.by_channel.get(&place)?)))
+        else {
             return Some(said);
+        };
+        if let Said::Output { data, .. } = said {
+            driver.deliver(rider, data);
+            return None;
         }
-        let rider = |channel: &ChannelId| self.by_channel.get(&(carrier, *channel)).copied();
-        match &said {
-            Said::Output { channel, data, .. } if let Some(rider) = rider(channel) => {
-                driver.deliver(rider, data.clone());
-                None
-            }
-            Said::Eof { channel } if let Some(rider) = rider(channel) => {
-                driver.deliver_eof(rider);
-                None
-            }
-            Said::StdinRoom { channel } if let Some(rider) = rider(channel) => {
-                self.outgoing(driver, rider);
-                None
-            }
-            Said::ChannelClosed { channel } | Said::ChannelFailed { channel, .. } => {
-                if let Some(rider) = self.by_channel.remove(&(carrier, *channel)) {
-                    driver.deliver_eof(rider);
-                }
-                Some(said)
-            }
-            _ => Some(said),
+        let is_over = matches!(said, Said::ChannelClosed { .. } | Said::ChannelFailed { .. });
+        if is_over {
+            self.by_channel.remove(&place);
         }
+        if is_over || matches!(said, Said::Eof { .. }) {
+            driver.deliver_eof(rider);
+        } else if matches!(said, Said::StdinRoom { .. }) {
+            self.outgoing(driver, rider);
+        }
+        is_over.then_some(said)
     }
 
     /// A rider has something to send.
