@@ -5,7 +5,6 @@ use std::hash::Hash;
 
 use mux_ssh::Client;
 use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
-use mux_ssh::transport::RekeyLimits;
 
 use super::job::{Context, Job};
 use super::{Links, SshOptions, Transport};
@@ -16,6 +15,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         let SshOptions {
             algorithms,
             keepalive,
+            rekey,
             ..
         } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
@@ -38,7 +38,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.prepared.memory.clone()
             },
             keepalive,
-            rekey: RekeyLimits::default(),
+            rekey,
             spare: false,
             cautious: caution.step_by_step,
             doubted: caution.doubted,
@@ -52,7 +52,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             cx.now,
             Exec {
                 command: self.request.command.clone(),
-                env: self.request.env.clone(),
+                env: [&*self.request.env, &*self.request.env_by_habit].concat(),
                 stdin: match self.request.stdin {
                     true => Stdin::Open,
                     false => Stdin::Closed,

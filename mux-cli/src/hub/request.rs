@@ -8,7 +8,7 @@ use bytes::Bytes;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
 use mux_ssh::keys::PublicKey;
-use mux_ssh::transport::ServerMemory;
+use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
 use super::RequestId;
 pub use crate::plan::{Family, MissingStatus};
@@ -34,6 +34,8 @@ pub struct Request {
     pub command: Bytes,
     /// Variables to set before: names and values.
     pub env: Vec<(Bytes, Bytes)>,
+    /// Variables that the ssh configuration sends along: one that a server refuses is nothing to speak of.
+    pub env_by_habit: Vec<(Bytes, Bytes)>,
     /// Whether it reads what the outside gives it; nothing otherwise.
     pub stdin: bool,
     /// How often to try again what can't have started.
@@ -79,6 +81,8 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
+    /// When keys are changed.
+    pub rekey: RekeyLimits,
 }
 
 /// Names one attempt of a request; answers to an attempt that is over are ignored.
