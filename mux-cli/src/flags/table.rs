@@ -113,7 +113,7 @@ fn targets() -> [Arg; 4] {
     })
 }
 
-fn connection() -> [Arg; 10] {
+fn connection() -> [Arg; 11] {
     let path = || value_parser!(PathBuf);
     headed(
         "How to get there",
@@ -134,6 +134,12 @@ fn connection() -> [Arg; 10] {
             )
             .short('F')
             .value_parser(path()),
+            valued(
+                "jump",
+                "HOSTS",
+                "Connect through these, one after the other: [user@]host[:port],...",
+            )
+            .short('J'),
             valued("option", "KEY=VALUE", "ssh configuration option; may be repeated")
                 .short('o')
                 .action(ArgAction::Append),

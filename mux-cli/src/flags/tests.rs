@@ -252,7 +252,6 @@ fn planned_options_and_commands_are_not_supported_yet() {
         "-a",
         "-A",
         "-K",
-        "-J jump",
         "--limit web",
         "--limit=web",
         "--sudo",

@@ -60,7 +60,7 @@ pub enum Transport {
 }
 
 /// The way to a target.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Route {
     /// From here.
     #[default]

@@ -98,6 +98,12 @@ impl Engine {
         self.submit(now, target.request);
     }
 
+    /// A jump host on the way of targets that are submitted later.
+    pub(super) fn add_hop(&mut self, hop: settings::Prepared) {
+        self.outside.add(&hop);
+        self.hub.add_hop(hop.request);
+    }
+
     pub(super) fn submit(&mut self, now: Instant, request: Request) {
         self.hub.submit(now, &mut self.net, request);
     }

@@ -11,6 +11,7 @@ mod hosts;
 mod in_file;
 mod input;
 mod interrupts;
+mod jumps;
 mod lessons;
 mod limits;
 mod locals;

@@ -42,6 +42,7 @@ impl Known {
         let server = Server {
             address: target.request.address.clone(),
             port: target.request.port,
+            way: target.way.clone(),
         };
         Self {
             host: target.host_key_name.clone(),

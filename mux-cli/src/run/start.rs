@@ -6,13 +6,14 @@ use std::io;
 
 use bytes::Bytes;
 use mux_core::Driver;
-use mux_ssh::config::{ConfigError, Origin, Problem};
+use mux_ssh::config::{ConfigError, HostConfig, Origin, Problem};
 use rustix::process::Signal;
 
 use super::config::{self, Configuration};
 use super::engine::Engine;
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
+use super::jumps::Jumps;
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
@@ -20,7 +21,7 @@ use super::settings::{self, Settings, Work};
 use super::stop::Stop;
 use super::task::Done;
 use super::wire::Wire;
-use super::{complain, directories, limits, print, select};
+use super::{complain, directories, limits, print, select, unsupported};
 use crate::exit;
 use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage, Status, Timings};
 use crate::output::{Facts, Options, Output};
@@ -93,18 +94,21 @@ fn resolve(
     configuration: &mut Configuration,
     targets: &[Target],
     command: &Bytes,
-) -> Result<Vec<Ready>, String> {
+) -> Result<(Vec<Ready>, Vec<settings::Prepared>), String> {
     let mut settings = Settings::default();
+    let mut jumps = Jumps::new(plan, targets.len());
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
         let work = Work::new(command, plan, (id, &target.host), targets.len());
         all.push(match plan.connection.transport {
             Transport::Local => Ready::Local(Box::new(settings::local(id, plan, &target.host, work))),
             Transport::Ssh => match configuration.host(target) {
-                Ok(config) => match settings.prepare(id, plan, work, configuration.with_variables(config)) {
-                    Ok(prepared) => Ready::Ssh(Box::new(prepared)),
-                    Err(text) => Ready::Unusable(text),
-                },
+                Ok(config) => {
+                    match prepared(&mut settings, &mut jumps, (id, plan, work), configuration, config) {
+                        Ok(prepared) => Ready::Ssh(Box::new(prepared)),
+                        Err(text) => Ready::Unusable(text),
+                    }
+                }
                 Err(error) if is_global(&error) => return Err(error.to_string()),
                 Err(error) => Ready::Unusable(error.to_string()),
             },
@@ -113,8 +117,24 @@ fn resolve(
     let reasons: Option<BTreeSet<&str>> = all.iter().map(Ready::unusable).collect();
     match reasons {
         Some(reasons) if !reasons.is_empty() => Err(reasons.into_iter().collect::<Vec<_>>().join("\nmux: ")),
-        Some(_) | None => Ok(all),
+        Some(_) | None => Ok((all, jumps.into_hops())),
     }
+}
+
+/// A target with the way to it.
+fn prepared(
+    settings: &mut Settings,
+    jumps: &mut Jumps<'_>,
+    (id, plan, work): (RequestId, &Plan, Work),
+    configuration: &Configuration,
+    mut config: HostConfig,
+) -> Result<settings::Prepared, String> {
+    unsupported::refuse(&config)?;
+    let (route, way) = jumps.way(&mut config)?;
+    let mut prepared = settings.prepare(id, plan, work, configuration.with_variables(config))?;
+    prepared.request.route = route;
+    prepared.way = way;
+    Ok(prepared)
 }
 
 /// A file that can't be read, or an option, concerns every target.
@@ -148,12 +168,12 @@ impl Reports for ToLoop {
 fn run(
     plan: &Plan,
     targets: Vec<Target>,
-    ready: Vec<Ready>,
+    (ready, hops): (Vec<Ready>, Vec<settings::Prepared>),
     opened: Option<Opened>,
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> Result<u8, String> {
-    let descriptors = limits::descriptors(plan, targets.len());
+    let descriptors = limits::descriptors(plan, targets.len(), hops.len());
     let set_up = |error| limits::missing("set up the event loop", &error);
     let mut driver = Driver::<Wire>::new().map_err(set_up)?;
     let now = driver.turn(Some(std::time::Duration::ZERO)).map_err(set_up)?;
@@ -200,7 +220,7 @@ fn run(
     for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
     }
-    submit(now, &mut engine, ready);
+    submit(now, &mut engine, ready, hops);
     engine
         .run(plan.exit)
         .map_err(|error| limits::missing("go on", &error))
@@ -228,15 +248,17 @@ fn outside(
     Ok(Outside::new(hosts, state, work, input.transpose()?))
 }
 
-fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {
+fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>, hops: Vec<settings::Prepared>) {
     // What is said of many hosts is said once.
     let mut said = BTreeSet::new();
+    for hop in hops {
+        said.extend(hop.said());
+        engine.add_hop(hop);
+    }
     for (id, ready) in (0..).map(RequestId).zip(ready) {
         match ready {
             Ready::Ssh(prepared) => {
-                let warnings = prepared.warnings.iter().map(|text| (Level::Warning, text));
-                let notes = prepared.notes.iter().map(|text| (Level::Verbose, text));
-                said.extend(warnings.chain(notes).map(|(level, text)| (level, text.clone())));
+                said.extend(prepared.said());
                 engine.submit_ssh(now, *prepared);
             }
             Ready::Local(request) => engine.submit(now, *request),
