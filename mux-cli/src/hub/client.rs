@@ -19,7 +19,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             ..
         } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
-            Transport::Local => SshOptions::default(),
+            Transport::Local | Transport::OpenSsh(_) => SshOptions::default(),
         };
         let caution = self.caution;
         let identities = self.prepared.keys.iter().map(|offer| {
@@ -31,6 +31,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             user: self.request.user.clone(),
             algorithms,
             known_host_key_types: self.prepared.known_host_key_types.clone(),
+            known_authority: self.prepared.known_authority,
             identities: identities.collect(),
             memory: if caution.no_guess {
                 None

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mux_ssh::client::ChannelId;
@@ -23,6 +24,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         match &self.request.transport {
             Transport::Ssh(_) => self.ask(cx, Action::Prepare),
             Transport::Local => self.begin_local(cx),
+            Transport::OpenSsh(options) => {
+                let options = Arc::clone(options);
+                self.begin_openssh(cx, &options);
+            }
         }
     }
 

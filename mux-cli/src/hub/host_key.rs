@@ -47,7 +47,7 @@ pub fn judge(
             let mut text = format!("host key not known ({} {})", key.algorithm(), sent());
             if let Some(place) = authority {
                 text.push_str(&format!(
-                    "; the certificate authority of {place} can't be used yet"
+                    "; no certificate by the authority of {place} vouches for it"
                 ));
             }
             text.push_str(

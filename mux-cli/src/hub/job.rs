@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::caution::Caution;
+use super::children::Children;
 use super::countdown::Countdown;
 use super::drain::Unread;
 use super::hop::{Hop, Note, Role};
 use super::kill::Killing;
+use super::openssh::Child;
 use super::pace::{Endpoints, Fanout};
 use super::phase::{Phase, Session};
 use super::stdin::Feed;
@@ -36,6 +38,7 @@ pub(super) struct Context<'a, L: Links> {
 pub(super) struct Shared<K> {
     pub(super) fanout: Fanout,
     pub(super) endpoints: Endpoints,
+    pub(super) children: Children,
     pub(super) by_link: HashMap<K, RequestId>,
     pub(super) timers: BTreeSet<(Instant, RequestId)>,
     /// Something of ours was lacking for a link: nothing is started before.
@@ -96,6 +99,8 @@ pub(super) struct Job<K> {
     /// What was lacking when a link was to be started, and when that is tried again.
     pub(super) lacking: Option<(NoLink, Instant)>,
     pub(super) unread: Unread,
+    /// The system's `ssh`, where that is the transport.
+    pub(super) child: Option<Child>,
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
     pub(super) wake: Option<Instant>,
@@ -129,6 +134,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             killing: None,
             lacking: None,
             unread: Unread::default(),
+            child: None,
             last_heard: now,
             silent: false,
             wake: None,
@@ -209,7 +215,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Resolving | Phase::Connecting(_) if self.lacking.is_some() => false,
             Phase::Resolving | Phase::Connecting(_) => true,
             Phase::Session(session) => session.unauthenticated && self.signing.is_none() && !self.asking,
-            Phase::Preparing | Phase::Local(_) | Phase::Pausing(_) | Phase::Over => false,
+            Phase::Local(_) => self.child.is_some() && self.stage < Stage::Channel,
+            Phase::Preparing | Phase::Pausing(_) | Phase::Over => false,
         };
         (counts && !self.silent && !self.is_hop()).then(|| self.last_heard + SILENCE)
     }
@@ -291,7 +298,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
                 .client(*key)
                 .is_some_and(|client| client.may_have_run(*channel)),
             Phase::Session(_) | Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => false,
-            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => false,
+            Phase::Local(_) => self.openssh_may_have_run(),
+            Phase::Pausing(_) | Phase::Over => false,
         };
         let (status, failure) = outcome::out_of_time(self, ran);
         self.fail_or_retry(cx, status, failure);
@@ -357,9 +365,13 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Connecting(race) => race.release(cx, &self.request),
             Phase::Session(session) => session.release(cx),
             Phase::Local(key) => {
-                cx.shared.by_link.remove(&key);
+                // A shell that outlives SIGKILL has nothing more to be told; ssh is of no use without its request.
+                if cx.shared.by_link.remove(&key).is_some() && self.child.is_some() {
+                    cx.links.abort(key);
+                }
             }
             Phase::Preparing | Phase::Resolving | Phase::Pausing(_) | Phase::Over => {}
         }
+        self.release_child(cx);
     }
 }

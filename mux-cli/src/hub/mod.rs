@@ -6,6 +6,7 @@
 
 mod carrying;
 mod caution;
+mod children;
 mod client;
 mod connect;
 mod countdown;
@@ -13,11 +14,13 @@ mod drain;
 mod ending;
 mod event;
 mod hop;
+mod host_certificate;
 mod host_key;
 mod job;
 mod kill;
 mod links;
 mod local;
+mod openssh;
 mod outcome;
 mod pace;
 mod phase;
@@ -36,14 +39,17 @@ use std::time::Instant;
 
 pub use event::{Event, Failure, Level, Outcome, RequestId, Stage, Status, StreamKind, Timings};
 
+pub use host_certificate::{Shown, Vouching, vouching};
 pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links, NoLink};
+pub use openssh::LOG_VERBOSE;
 pub use request::{
-    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, Prepared, Reason, Request, Route,
-    SshOptions, Ticket, Transport, Wish,
+    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request,
+    Route, SshOptions, Ticket, Transport, Wish,
 };
 
+use children::Children;
 use hop::{Note, Role};
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
@@ -82,6 +88,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             shared: Shared {
                 fanout: Fanout::new(fanout),
                 endpoints: Endpoints::default(),
+                children: Children::default(),
                 by_link: HashMap::new(),
                 timers: BTreeSet::new(),
                 short: None,
@@ -141,6 +148,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             LinkEvent::ProxySaid(line) => job.proxy_says(&line),
             LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
             LinkEvent::Room => job.want_stdin(cx),
+            LinkEvent::Log { pid, data } => job.openssh_log(cx, pid, &data),
+            LinkEvent::KillerOver => job.openssh_killer_over(cx),
             LinkEvent::Exited { rc, signal, unsent } => job.local_exit(cx, (rc, signal), unsent),
         });
         self.settle(now, links);
@@ -337,6 +346,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 } else {
                     self.shared.endpoints.leave(door);
                 }
+            }
+            while let Some(request) = self.shared.children.granted() {
+                self.with_job(now, links, request, Job::granted_child);
             }
             let idle = none && self.shared.notes.is_empty();
             if idle && !self.start_next(now, links) {

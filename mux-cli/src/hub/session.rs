@@ -29,7 +29,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             Said::ChannelClosed { channel } if self.is_hop() => self.channel_over(channel),
             Said::Stage(login) => self.login_stage(cx, login),
-            Said::HostKey { id, key } => self.ask(cx, Action::JudgeHostKey { question: id, key }),
+            Said::HostKey { id, key, certificate } => self.ask(
+                cx,
+                Action::JudgeHostKey {
+                    question: id,
+                    key,
+                    certificate,
+                },
+            ),
             Said::Sign {
                 id,
                 identity,

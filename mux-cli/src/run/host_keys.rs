@@ -11,11 +11,18 @@ use super::limits;
 use super::outside::Outside;
 use super::task::Task;
 use crate::files::FileError;
-use crate::hub::{Answer, Decision, Judgement, Ticket};
+use crate::hub::{Answer, Decision, Judgement, Shown, Ticket, Vouching};
 
 impl Outside {
     /// Judges a key that a target has shown, or has it written down first.
-    pub(super) fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
+    pub(super) fn judge(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        question: QuestionId,
+        key: PublicKey,
+        certificate: Option<Shown>,
+    ) {
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
@@ -27,6 +34,20 @@ impl Outside {
             let judgement = Judgement::Refuse(reason);
             return self.answer(ticket, Answer::HostKey { question, judgement });
         }
+        let note = match self
+            .hosts
+            .vouching(&known.profile, &known.host, &key, certificate.as_ref())
+        {
+            Vouching::Accept => {
+                let judgement = Judgement::Accept;
+                return self.answer(ticket, Answer::HostKey { question, judgement });
+            }
+            Vouching::Refuse(reason) => {
+                let judgement = Judgement::Refuse(reason);
+                return self.answer(ticket, Answer::HostKey { question, judgement });
+            }
+            Vouching::Nothing(note) => note,
+        };
         let decision = self.hosts.judge(&known.profile, &known.host, &key);
         let others = match (&decision, known.asked_for.take()) {
             (Decision::Accept, _) | (_, None) => None,
@@ -38,7 +59,10 @@ impl Outside {
         let judgement = match (decision, others) {
             (_, Some(types)) => Judgement::AskForOthers(types),
             (Decision::Accept, None) => Judgement::Accept,
-            (Decision::Refuse(reason), None) => Judgement::Refuse(reason),
+            (Decision::Refuse(reason), None) => Judgement::Refuse(match note {
+                Some(note) => format!("{note}; {reason}"),
+                None => reason,
+            }),
             (Decision::Learn, None) => return self.learn(now, ticket, question, key),
         };
         self.answer(ticket, Answer::HostKey { question, judgement });

@@ -13,6 +13,7 @@ use mux_ssh::Printable;
 use mux_ssh::config::{HostConfig, JumpHost, Origin, Proxy, Sourced};
 
 use super::config::Configuration;
+use super::fallback;
 use super::settings::{Prepared, Settings, Work};
 use super::unsupported;
 use crate::hub::{RequestId, Route};
@@ -30,6 +31,15 @@ struct Spot {
     user: String,
 }
 
+/// Why there is no way to a target; one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoWay {
+    /// A stop asks for something that only the system's ssh can do.
+    Unsupported(String),
+    /// No program can do it.
+    Wrong(String),
+}
+
 /// The jump hosts of a run.
 #[derive(Debug)]
 pub(super) struct Jumps<'a> {
@@ -40,7 +50,7 @@ pub(super) struct Jumps<'a> {
     first: usize,
     hops: Vec<Prepared>,
     /// Those that were asked for before: the same words behind the same stop.
-    known: HashMap<(JumpHost, Option<Route>), Result<RequestId, String>>,
+    known: HashMap<(JumpHost, Option<Route>), Result<RequestId, NoWay>>,
     by_spot: HashMap<(Spot, Route), Vec<usize>>,
 }
 
@@ -61,8 +71,8 @@ impl<'a> Jumps<'a> {
     /// Takes the way out of a target's configuration; also in words, by which it is told from others.
     ///
     /// # Errors
-    /// A stop that can't be used, or one that leads to itself; one line.
-    pub(super) fn way(&mut self, config: &mut HostConfig) -> Result<(Route, String), String> {
+    /// A stop that can't be used, or one that leads to itself.
+    pub(super) fn way(&mut self, config: &mut HostConfig) -> Result<(Route, String), NoWay> {
         let proxy = config.proxy.take();
         let route = self.route(proxy.as_ref(), &spot(config), &mut Vec::new())?;
         let words = self.words(&route);
@@ -94,7 +104,7 @@ impl<'a> Jumps<'a> {
         proxy: Option<&Sourced<Proxy>>,
         end: &Spot,
         behind: &mut Vec<Spot>,
-    ) -> Result<Route, String> {
+    ) -> Result<Route, NoWay> {
         let Some(proxy) = proxy else {
             return Ok(Route::Direct);
         };
@@ -123,7 +133,7 @@ impl<'a> Jumps<'a> {
         before: Option<Route>,
         origin: &Origin,
         behind: &mut Vec<Spot>,
-    ) -> Result<RequestId, String> {
+    ) -> Result<RequestId, NoWay> {
         let name = (stop.clone(), before);
         if let Some(known) = self.known.get(&name) {
             return known.clone();
@@ -139,15 +149,18 @@ impl<'a> Jumps<'a> {
         before: Option<Route>,
         origin: &Origin,
         behind: &mut Vec<Spot>,
-    ) -> Result<RequestId, String> {
-        let named = |text: String| format!("via {}: {text}", Printable::new(&stop.host));
+    ) -> Result<RequestId, NoWay> {
+        let named = |text: &str| format!("via {}: {text}", Printable::new(&stop.host));
         let plan = self.plan;
         let configuration = self
             .configuration
             .get_or_insert_with(|| Configuration::new(&of_stops(&plan.connection)));
         let mut config = configuration
             .stop(stop)
-            .map_err(|error| named(error.to_string()))?;
+            .map_err(|error| match fallback::can_take(&error) {
+                true => NoWay::Unsupported(named(&error.to_string())),
+                false => NoWay::Wrong(named(&error.to_string())),
+            })?;
         let spot = spot(&config);
         if behind.contains(&spot) || behind.len() >= MAX_STOPS {
             return Err(leads_back(origin, &stop.host));
@@ -156,7 +169,8 @@ impl<'a> Jumps<'a> {
             // The stop before it stands in the place of whatever its own configuration says.
             config.proxy = None;
         }
-        unsupported::refuse(&config).map_err(named)?;
+        let unsupported = |text: String| NoWay::Unsupported(named(&text));
+        unsupported::refuse(&config).map_err(unsupported)?;
         let own = config.proxy.take();
         let route = match before {
             Some(route) => route,
@@ -167,7 +181,7 @@ impl<'a> Jumps<'a> {
                 route?
             }
         };
-        self.add(spot, route, config).map_err(named)
+        self.add(spot, route, config).map_err(unsupported)
     }
 
     /// A jump host with this configuration: the same as before if all of it is the same.
@@ -224,9 +238,9 @@ fn spot_of(hop: &Prepared) -> Spot {
     }
 }
 
-fn leads_back(origin: &Origin, host: &str) -> String {
+fn leads_back(origin: &Origin, host: &str) -> NoWay {
     let host = Printable::new(host);
-    format!(
+    NoWay::Wrong(format!(
         "{origin}: ProxyJump leads from {host} back to {host}; a `ProxyJump none` for {host}, before this line, ends that"
-    )
+    ))
 }

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::limits;
-use super::locals::{self, Locals};
+use super::locals::Locals;
 use super::pipe::{Pipe, PipeEvent};
 use super::relay::Relays;
 use super::wire::{Wire, WireError, WireEvent};
@@ -117,12 +117,14 @@ impl Net {
                     // The command is gone, whatever it was still to be given.
                     pipe.close();
                 }
-                self.heard.extend(self.locals.on_pipe(key, said));
+                self.heard
+                    .extend(self.locals.on_pipe(&mut self.driver, key, said));
             }
             Event::Closed(key, wire, result) => self.closed(key, *wire, result),
             Event::Exited(key, status) => {
                 self.room += 1;
-                self.heard.extend(self.locals.on_exit(key, status));
+                self.heard
+                    .extend(self.locals.on_exit(&mut self.driver, key, status));
             }
             Event::Signal(number) => self.heard.push_back(Heard::Signal(number)),
             Event::Ready(Ready::Woken) => self.heard.push_back(Heard::Woken),
@@ -157,7 +159,7 @@ impl Net {
                 self.heard.push_back(Heard::AgentClosed(key, kind));
             }
             Wire::Pipe(pipe) => {
-                self.room += 1;
+                self.room += self.locals.descriptors(key);
                 self.heard.extend(self.locals.on_pipe_closed(key, pipe.unsent()));
             }
         }
@@ -238,7 +240,7 @@ impl Links for Net {
     fn spawn(&mut self, request: &Request) -> Result<Key, NoLink> {
         let room = self
             .room
-            .checked_sub(locals::DESCRIPTORS)
+            .checked_sub(Locals::needed(request))
             .ok_or(NoLink::Descriptors)?;
         let key = self
             .locals
@@ -264,7 +266,8 @@ impl Links for Net {
     }
 
     fn kill(&mut self, key: Key, signal: Kill) {
-        Locals::kill(&mut self.driver, key, signal);
+        let taken = self.locals.kill(&mut self.driver, key, signal);
+        self.room = self.room.saturating_sub(taken);
     }
 
     fn local_room(&mut self, key: Key) -> usize {
@@ -281,7 +284,9 @@ impl Links for Net {
     }
 
     fn abort(&mut self, key: Key) {
-        if self.driver.abort(key).is_some() {
+        if self.locals.is_process(key) {
+            self.room += self.locals.abandon(&mut self.driver, key);
+        } else if self.driver.abort(key).is_some() {
             let rode = self.relays.closed(&mut self.driver, key);
             self.room += usize::from(!rode);
             self.relays.dropped(&mut self.driver, key);

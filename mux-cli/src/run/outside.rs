@@ -147,7 +147,11 @@ impl Outside {
                     self.answer(ticket, Answer::Resolved(Err(why)));
                 }
             }
-            Action::JudgeHostKey { question, key } => self.judge(now, ticket, question, key),
+            Action::JudgeHostKey {
+                question,
+                key,
+                certificate,
+            } => self.judge(now, ticket, question, key, certificate),
             Action::Sign {
                 question,
                 key,
@@ -294,12 +298,13 @@ impl Outside {
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
-        let types = self.hosts.key_types(&known.profile, &known.host, &self.state);
-        known.asked_for = Some(types.clone());
+        let known_by = self.hosts.key_types(&known.profile, &known.host, &self.state);
+        known.asked_for = Some(known_by.types.clone());
         let worked = self.state.key(&known.server, &known.user);
         let prepared = Prepared {
             keys: offers.for_target(worked, &self.keyring),
-            known_host_key_types: types,
+            known_host_key_types: known_by.types,
+            known_authority: known_by.authority,
             memory: self.state.server(&known.server),
             skipped: offers.skipped.clone(),
         };

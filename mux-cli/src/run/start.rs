@@ -11,9 +11,10 @@ use rustix::process::Signal;
 
 use super::config::{self, Configuration};
 use super::engine::Engine;
+use super::fallback::{self, Fallback};
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
-use super::jumps::Jumps;
+use super::jumps::{Jumps, NoWay};
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
@@ -35,6 +36,7 @@ use crate::writer::{Report, Reports, Streams, Writer};
 enum Ready {
     Ssh(Box<settings::Prepared>),
     Local(Box<Request>),
+    OpenSsh(Box<Request>),
     Unusable(String),
 }
 
@@ -97,19 +99,36 @@ fn resolve(
 ) -> Result<(Vec<Ready>, Vec<settings::Prepared>), String> {
     let mut settings = Settings::default();
     let mut jumps = Jumps::new(plan, targets.len());
+    let mut ssh = Fallback::new(plan);
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
         let work = Work::new(command, plan, (id, &target.host), targets.len());
         all.push(match plan.connection.transport {
             Transport::Local => Ready::Local(Box::new(settings::local(id, plan, &target.host, work))),
+            Transport::OpenSsh => match configuration.host(target) {
+                Err(error) if is_global(&error) => return Err(error.to_string()),
+                config => {
+                    let reason = "--transport openssh".to_owned();
+                    Ready::of(ssh.request(id, target, work, config.as_ref().ok(), reason))
+                }
+            },
             Transport::Ssh => match configuration.host(target) {
                 Ok(config) => {
-                    match prepared(&mut settings, &mut jumps, (id, plan, work), configuration, config) {
+                    let request = (id, plan, work.clone());
+                    match prepared(&mut settings, &mut jumps, request, configuration, config) {
                         Ok(prepared) => Ready::Ssh(Box::new(prepared)),
-                        Err(text) => Ready::Unusable(text),
+                        // Seldom enough to be resolved once more.
+                        Err(NoWay::Wrong(text)) => Ready::Unusable(text),
+                        Err(NoWay::Unsupported(text)) => {
+                            let config = configuration.host(target);
+                            Ready::of(ssh.request(id, target, work, config.as_ref().ok(), text))
+                        }
                     }
                 }
                 Err(error) if is_global(&error) => return Err(error.to_string()),
+                Err(error) if fallback::can_take(&error) => {
+                    Ready::of(ssh.request(id, target, work, None, error.to_string()))
+                }
                 Err(error) => Ready::Unusable(error.to_string()),
             },
         });
@@ -128,10 +147,13 @@ fn prepared(
     (id, plan, work): (RequestId, &Plan, Work),
     configuration: &Configuration,
     mut config: HostConfig,
-) -> Result<settings::Prepared, String> {
-    unsupported::refuse(&config)?;
+) -> Result<settings::Prepared, NoWay> {
+    unsupported::refuse(&config).map_err(NoWay::Unsupported)?;
     let (route, way) = jumps.way(&mut config)?;
-    let mut prepared = settings.prepare(id, plan, work, configuration.with_variables(config))?;
+    let config = configuration.with_variables(config);
+    let mut prepared = settings
+        .prepare(id, plan, work, config)
+        .map_err(NoWay::Unsupported)?;
     prepared.request.route = route;
     prepared.way = way;
     Ok(prepared)
@@ -147,10 +169,17 @@ fn is_global(error: &ConfigError) -> bool {
 }
 
 impl Ready {
+    fn of(request: Result<Request, String>) -> Self {
+        match request {
+            Ok(request) => Self::OpenSsh(Box::new(request)),
+            Err(text) => Self::Unusable(text),
+        }
+    }
+
     fn unusable(&self) -> Option<&str> {
         match self {
             Self::Unusable(reason) => Some(reason),
-            Self::Ssh(_) | Self::Local(_) => None,
+            Self::Ssh(_) | Self::Local(_) | Self::OpenSsh(_) => None,
         }
     }
 }
@@ -241,7 +270,7 @@ fn outside(
     let input = opened.map(|opened| Input::start(opened, commands, report));
     let state = match plan.connection.transport {
         Transport::Ssh => State::load(config::state_home()),
-        Transport::Local => State::default(),
+        Transport::Local | Transport::OpenSsh => State::default(),
     };
     let hosts = Hosts::new(default_known_hosts.to_owned());
     let work = (Pool::new(results, descriptors.threads), done);
@@ -262,6 +291,7 @@ fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>, hops:
                 engine.submit_ssh(now, *prepared);
             }
             Ready::Local(request) => engine.submit(now, *request),
+            Ready::OpenSsh(request) => engine.submit_openssh(now, *request),
             Ready::Unusable(message) => engine.tell(unusable(id, message)),
         }
     }

@@ -469,6 +469,7 @@ fn no_event_bears_the_id_of_a_jump_host() {
             Event::Stage { request, .. }
             | Event::Output { request, .. }
             | Event::EnvRefused { request, .. }
+            | Event::ViaOpenSsh { request, .. }
             | Event::Finished { request, .. } => Some(*request),
             Event::Notice { request, .. } => *request,
         };

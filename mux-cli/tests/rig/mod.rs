@@ -89,6 +89,19 @@ impl Rig {
         self.sshd.as_ref().unwrap().id()
     }
 
+    /// The server goes, and one with further lines of sshd_config comes in its place.
+    pub(crate) fn restart(&mut self, lines: &str) {
+        self.stop();
+        self.start(lines);
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut sshd) = self.sshd.take() {
+            let _ = sshd.kill();
+            let _ = sshd.wait();
+        }
+    }
+
     fn start(&mut self, lines: &str) {
         let dir = self.dir.path().display();
         let config = format!(
@@ -186,10 +199,7 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        if let Some(mut sshd) = self.sshd.take() {
-            let _ = sshd.kill();
-            let _ = sshd.wait();
-        }
+        self.stop();
     }
 }
 

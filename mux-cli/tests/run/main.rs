@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod certificates;
 mod directories;
 mod environment;
 mod failures;
@@ -12,6 +13,7 @@ mod host_keys;
 mod inputs;
 mod keys;
 mod limits;
+mod openssh;
 mod prompts;
 mod results;
 mod retries;

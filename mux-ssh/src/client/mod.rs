@@ -70,6 +70,7 @@ impl Client {
         let transport = TransportConfig {
             algorithms: config.algorithms.clone(),
             known_host_key_types: config.known_host_key_types.clone(),
+            known_authority: config.known_authority,
             memory: config.memory.clone(),
             rekey: config.rekey,
         };
@@ -289,7 +290,7 @@ impl Client {
     fn binding(&self) -> Option<SessionBinding> {
         Some(SessionBinding {
             session_id: self.transport.session_id()?.clone(),
-            host_key: Bytes::copy_from_slice(self.transport.host_key()?.blob()),
+            host_key: self.transport.host_key()?.clone(),
             signature: self.transport.host_signature()?.clone(),
         })
     }

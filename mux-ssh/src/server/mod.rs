@@ -22,6 +22,8 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use mux_proto::{Close, Protocol, SendQueue};
 
+pub use crate::keys::draft::Draft;
+
 pub use self::config::{Authorized, ServerConfig, SessionLimits};
 pub use self::plan::{Act, Moment, Plan, Point, Step};
 pub use self::session::{Exit, Output, SessionId};
