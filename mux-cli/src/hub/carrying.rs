@@ -166,7 +166,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
         was_ready: bool,
     ) {
         let name = self.request.host.clone();
-        let failure = failure.at_hop(&name);
+        let failure = Failure {
+            // Its name is the same for all behind it.
+            general: None,
+            ..failure.at_hop(&name)
+        };
         let lost = failure.words();
         for rider in std::mem::take(&mut self.role).into_riders() {
             let note = match rider.rides {

@@ -167,6 +167,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             self.lacking = Some(short);
             return self.connect_later(cx, door);
         }
+        self.proxy_said.clear();
         let result = match (door, &self.request.route) {
             (Door::Address(address), _) => {
                 let (client, channel) = self.client(cx);

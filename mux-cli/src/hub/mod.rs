@@ -145,7 +145,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             LinkEvent::Connected => job.connected(cx, key),
             LinkEvent::Client(said) => job.said(cx, key, said),
             LinkEvent::Closed(result) => job.closed(cx, key, result),
-            LinkEvent::ProxySaid(line) => job.proxy_says(&line),
+            LinkEvent::ProxySaid(line) => job.proxy_says(cx, &line),
             LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
             LinkEvent::Room => job.want_stdin(cx),
             LinkEvent::Log { pid, data } => job.openssh_log(cx, pid, &data),

@@ -10,7 +10,7 @@ use mux_ssh::{Error, Printable};
 use super::job::{Ended, Job};
 use super::pace::Door;
 use super::session::one_line;
-use super::{Failure, MissingStatus, NoLink, Reason, Request, Stage, Status};
+use super::{Failure, MissingStatus, NoLink, Reason, Request, Route, Stage, Status};
 
 /// A name without an address.
 pub(super) fn not_resolved(name: &str, reason: &str) -> Failure {
@@ -143,6 +143,11 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Stat
                 )
             }
         },
+        Stage::Banner if is_proxied(job) => format!(
+            "no SSH identification through the ProxyCommand within {connect}{}{}",
+            said(&job.greeting),
+            proxy_said(job)
+        ),
         Stage::Banner => format!(
             "connected, but no SSH identification within {connect}{}",
             said(&job.greeting)
@@ -204,6 +209,9 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
         // What it rode on is to blame, and has said why.
         Ok(()) | Err(LinkError::Protocol(Error::UnexpectedEof)) if job.carrier_lost.is_some() => {
             job.carrier_lost.clone().unwrap_or_default()
+        }
+        Ok(()) | Err(LinkError::Protocol(Error::UnexpectedEof)) if is_proxied(job) => {
+            format!("the ProxyCommand ended{}", proxy_said(job))
         }
         Ok(()) | Err(LinkError::Protocol(Error::UnexpectedEof)) => "closed by the server".to_owned(),
         Err(LinkError::Io(kind)) => kind.to_string(),
@@ -293,6 +301,18 @@ fn said(greeting: &[String]) -> String {
     let advice = known.map(|(_, advice)| format!("; {advice}")).unwrap_or_default();
     let words = lines.join("; ");
     format!(" (it said: {}){advice}", Printable::new(&words))
+}
+
+fn is_proxied<K>(job: &Job<K>) -> bool {
+    matches!(job.request.route, Route::Command(_))
+}
+
+/// The last words of the process that was the connection.
+fn proxy_said<K>(job: &Job<K>) -> String {
+    match job.proxy_said.is_empty() {
+        true => String::new(),
+        false => format!(" (it said: {})", job.proxy_said.join("; ")),
+    }
 }
 
 /// Why the server did not let us in, with everything that was tried.

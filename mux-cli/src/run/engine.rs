@@ -154,6 +154,7 @@ impl Engine {
         self.say_last_words();
         // What was said last, goodbyes among it, leaves before the process does.
         self.net.turn(Some(Duration::ZERO))?;
+        self.net.end();
         if let Err(error) = self.outside.close() {
             log::warn!("could not keep what was learned about hosts: {error}");
         }

@@ -21,6 +21,7 @@ mod offers;
 mod openssh;
 mod outside;
 mod pipe;
+mod proxies;
 mod relay;
 mod report;
 mod revoked;
