@@ -44,6 +44,7 @@ pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links, NoLink};
 pub use openssh::LOG_VERBOSE;
+pub use pace::MAX_PROXIES;
 pub use request::{
     Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request,
     Route, SshOptions, Ticket, Transport, Wish,

@@ -68,7 +68,7 @@ impl Fanout {
 
 /// Processes at once that are connections (`ProxyCommand`): each costs far more memory than all of ours for a host, and a
 /// run of that many at once is a fork bomb. As many as hosts at once by default.
-pub(super) const MAX_PROXIES: usize = 64;
+pub const MAX_PROXIES: usize = 64;
 
 /// Where an unauthenticated handshake goes, as far as anybody knows who counts them there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

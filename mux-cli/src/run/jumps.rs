@@ -74,7 +74,8 @@ impl<'a> Jumps<'a> {
     /// A stop that can't be used, or one that leads to itself.
     pub(super) fn way(&mut self, config: &mut HostConfig) -> Result<(Route, String), NoWay> {
         let proxy = config.proxy.take();
-        let route = self.route(proxy.as_ref(), &spot(config), &mut Vec::new())?;
+        let end = (config.host.as_str(), &spot(config));
+        let route = self.route(proxy.as_ref(), end, &mut Vec::new())?;
         let words = self.words(&route);
         Ok((route, words))
     }
@@ -102,7 +103,7 @@ impl<'a> Jumps<'a> {
     fn route(
         &mut self,
         proxy: Option<&Sourced<Proxy>>,
-        end: &Spot,
+        (name, end): (&str, &Spot),
         behind: &mut Vec<Spot>,
     ) -> Result<Route, NoWay> {
         let Some(proxy) = proxy else {
@@ -121,7 +122,7 @@ impl<'a> Jumps<'a> {
             Route::Direct | Route::Command(_) => None,
         });
         match last.is_some_and(|last| spot_of(last) == *end) {
-            true => Err(leads_back(&proxy.origin, &end.address)),
+            true => Err(leads_back(&proxy.origin, name)),
             false => Ok(before.unwrap_or_default()),
         }
     }
@@ -176,7 +177,7 @@ impl<'a> Jumps<'a> {
             Some(route) => route,
             None => {
                 behind.push(spot.clone());
-                let route = self.route(own.as_ref(), &spot, behind);
+                let route = self.route(own.as_ref(), (&stop.host, &spot), behind);
                 behind.pop();
                 route?
             }
@@ -240,7 +241,11 @@ fn spot_of(hop: &Prepared) -> Spot {
 
 fn leads_back(origin: &Origin, host: &str) -> NoWay {
     let host = Printable::new(host);
+    let advice = match origin {
+        Origin::CommandLine | Origin::Default => String::new(),
+        Origin::File { .. } => format!("; a `ProxyJump none` for {host}, before this line, ends that"),
+    };
     NoWay::Wrong(format!(
-        "{origin}: ProxyJump leads from {host} back to {host}; a `ProxyJump none` for {host}, before this line, ends that"
+        "{origin}: ProxyJump leads from {host} back to {host}{advice}"
     ))
 }

@@ -12,15 +12,15 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use mux_core::{Driver, Key, Recipient};
 use mux_ssh::Client;
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::net::Heard;
 use super::pipe::{Pipe, PipeEvent};
 use super::wire::Wire;
-use crate::hub::LinkEvent;
+use crate::hub::{LinkEvent, MAX_PROXIES};
 
 /// What one takes of ours: two pipes, a socket for its standard error, a handle on the process.
 pub(super) const DESCRIPTORS: usize = LINK_DESCRIPTORS + 2;
@@ -54,6 +54,8 @@ struct Proxy {
     stderr: Key,
     stderr_open: bool,
     has_exited: bool,
+    /// With which status, if that is worth a word.
+    failed: Option<ExitStatus>,
     is_hung_up: bool,
     line: Vec<u8>,
     has_spoken: bool,
@@ -72,6 +74,10 @@ impl Proxies {
     }
 
     pub(super) fn start(&mut self, driver: &mut Driver<Wire>, line: &str, client: Client) -> io::Result<Key> {
+        if self.by_link.len() >= MAX_PROXIES {
+            // Places are given back when a connection is over, which is a moment before its process has ended.
+            return Err(Errno::AGAIN.into());
+        }
         let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
         let shell = shell.unwrap_or_else(|| OsString::from("/bin/sh"));
         let line = format!("exec {line}");
@@ -101,6 +107,7 @@ impl Proxies {
                 stderr,
                 stderr_open: true,
                 has_exited: false,
+                failed: None,
                 is_hung_up: false,
                 line: Vec::new(),
                 has_spoken: false,
@@ -190,16 +197,11 @@ impl Proxies {
         let Some(link) = self.owners.remove(&process) else {
             return Vec::new();
         };
-        let mut heard = Vec::new();
         if let Some(proxy) = self.by_link.get_mut(&link) {
             proxy.has_exited = true;
-            let failed = status.filter(|status| !status.success());
-            if let Some(status) = failed.filter(|_| !proxy.has_spoken && !proxy.is_hung_up) {
-                heard.push(Heard::Link(link, LinkEvent::ProxySaid(status.to_string())));
-            }
+            proxy.failed = status.filter(|status| !status.success() && !proxy.is_hung_up);
         }
-        heard.extend(self.look(driver, link));
-        heard
+        self.look(driver, link)
     }
 
     /// A timer of one came due: it has had its last words, or its last second. Also how many descriptors are free
@@ -216,7 +218,7 @@ impl Proxies {
         };
         proxy.timer = None;
         if !proxy.is_hung_up {
-            let heard = proxy.end.take().unwrap_or_default();
+            let heard = proxy.end(link);
             self.hang_up(driver, now, link);
             return (heard, 0);
         }
@@ -253,9 +255,7 @@ impl Proxies {
             self.owners.remove(&timer);
             driver.cancel_timer(timer);
         }
-        let mut heard = proxy.read(link, &Bytes::from_static(b"\n"));
-        heard.extend(proxy.end.unwrap_or_default());
-        heard
+        proxy.end(link)
     }
 
     fn hang_up(&mut self, driver: &mut Driver<Wire>, now: Instant, link: Key) {
@@ -276,6 +276,16 @@ impl Proxies {
 impl Proxy {
     fn has_said_all(&self) -> bool {
         self.has_exited && !self.stderr_open
+    }
+
+    /// Its last words, and then the end of the link.
+    fn end(&mut self, link: Key) -> Vec<Heard> {
+        let mut heard = self.read(link, b"\n");
+        if let Some(status) = self.failed.filter(|_| !self.has_spoken) {
+            heard.push(Heard::Link(link, LinkEvent::ProxySaid(status.to_string())));
+        }
+        heard.extend(self.end.take().unwrap_or_default());
+        heard
     }
 
     /// Cuts what it says into lines.
