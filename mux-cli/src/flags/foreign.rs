@@ -91,7 +91,6 @@ pub(super) const LATER_COMMANDS: &[&str] = &[
     "shell",
     "nodes",
     "ping",
-    "hosts",
     "status",
     "daemon",
     "forward",

@@ -30,7 +30,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 return self.connect_failed(cx, key, kind);
             }
             Phase::Session(_) | Phase::Preparing | Phase::Resolving => return,
-            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => return,
+            Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => return,
         }
         if !self.connect_again(cx, &result) {
             self.lost(cx, &result);
@@ -100,7 +100,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         let lost = match &self.phase {
             Phase::Session(session) => session.lost,
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => None,
-            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => None,
+            Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => None,
         };
         let (status, failure): (Status, Failure) = outcome::lost(self, lost, result);
         match retry::may_pass(result) {

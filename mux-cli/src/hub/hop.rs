@@ -22,6 +22,8 @@ pub(super) struct Hop {
     pub(super) stage: Stage,
     /// Its login is complete.
     pub(super) is_ready: bool,
+    /// A person looks at its host key.
+    pub(super) is_parked: bool,
     /// How its first connection failed: there will be no other in this run.
     pub(super) over: Option<(Status, Failure)>,
 }
@@ -78,6 +80,13 @@ pub(super) enum Note<K> {
     Lost(String),
 }
 
+impl Hop {
+    /// By which way it is reached itself.
+    pub(super) fn route(&self) -> &Route {
+        &self.request.route
+    }
+}
+
 impl<K: Copy + Eq + Hash> Hub<K> {
     /// Tells of a jump host that requests name as their [`Route::Jump`], before they are submitted. It is connected to
     /// when the first of them gets its turn, and left when the last is over. Its id is no other request's; no event
@@ -89,6 +98,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             users: 0,
             stage: Stage::Dns,
             is_ready: false,
+            is_parked: false,
             over: None,
         };
         self.shared.hops.insert(id, hop);
@@ -154,6 +164,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         if let Entry::Vacant(place) = self.jobs.entry(id) {
             hop.stage = Stage::Dns;
             hop.is_ready = false;
+            hop.is_parked = false;
             let role = Role::Hop(Riders::default());
             place.insert(Job::new(hop.request.clone(), role, now));
             self.with_job(now, links, id, Job::begin);

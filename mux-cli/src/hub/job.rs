@@ -13,6 +13,7 @@ use super::hop::{Hop, Note, Role};
 use super::kill::Killing;
 use super::openssh::Child;
 use super::pace::{Endpoints, Fanout};
+use super::parked::Parking;
 use super::phase::{Phase, Session};
 use super::stdin::Feed;
 use super::{
@@ -49,6 +50,7 @@ pub(super) struct Shared<K> {
     pub(super) hops: HashMap<RequestId, Hop>,
     /// What jobs have to say to each other; passed on before anything else happens.
     pub(super) notes: VecDeque<(RequestId, Note<K>)>,
+    pub(super) parking: Parking,
     pub(super) max_window: u32,
     /// Nothing more is to start, not even once more.
     pub(super) held: bool,
@@ -194,6 +196,9 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
 
     /// A person is asked, or has answered: what measures the other side stands still meanwhile.
     pub(super) fn asking<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, asking: bool) {
+        if matches!(self.phase, Phase::Parked(_)) {
+            return;
+        }
         self.asking = asking;
         self.heard(cx);
         let running = match self.stage {
@@ -216,7 +221,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Resolving | Phase::Connecting(_) => true,
             Phase::Session(session) => session.unauthenticated && self.signing.is_none() && !self.asking,
             Phase::Local(_) => self.child.is_some() && self.stage < Stage::Channel,
-            Phase::Preparing | Phase::Pausing(_) | Phase::Over => false,
+            Phase::Preparing | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
         };
         (counts && !self.silent && !self.is_hop()).then(|| self.last_heard + SILENCE)
     }
@@ -227,7 +232,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Connecting(race) => [race.next_at, race.starting.map(|(at, _)| at)],
             Phase::Preparing => [self.lacking.map(|(_, at)| at), None],
             Phase::Pausing(pause) => [Some(pause.until), None],
-            Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => [None, None],
+            Phase::Resolving | Phase::Session(_) | Phase::Local(_) => [None, None],
+            Phase::Parked(_) | Phase::Over => [None, None],
         };
         let next = race
             .into_iter()
@@ -299,7 +305,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
                 .is_some_and(|client| client.may_have_run(*channel)),
             Phase::Session(_) | Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => false,
             Phase::Local(_) => self.openssh_may_have_run(),
-            Phase::Pausing(_) | Phase::Over => false,
+            Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
         };
         let (status, failure) = outcome::out_of_time(self, ran);
         self.fail_or_retry(cx, status, failure);
@@ -330,15 +336,20 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             None => (status, error),
         };
         let was_ready = self.is_hop() && self.stage >= Stage::Channel;
+        let is_parked = matches!(self.phase, Phase::Parked(_));
         self.close_stdin(cx);
         self.release(cx);
+        if is_parked {
+            cx.shared.parking.end(self.request.id);
+        } else if !self.is_hop() {
+            cx.shared.fanout.leave(std::mem::take(&mut self.silent));
+        }
         self.ask(cx, Action::SigningOver);
         if self.is_hop() {
             let failure = error.unwrap_or_else(|| Failure::new(self.stage, "closed"));
             self.strand(cx, status, failure, was_ready);
             return self.schedule(cx);
         }
-        cx.shared.fanout.leave(std::mem::take(&mut self.silent));
         if let Route::Jump(hop) = self.request.route {
             cx.shared.notes.push_back((hop, Note::Done(self.request.id)));
         }
@@ -370,7 +381,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
                     cx.links.abort(key);
                 }
             }
-            Phase::Preparing | Phase::Resolving | Phase::Pausing(_) | Phase::Over => {}
+            Phase::Preparing | Phase::Resolving | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => {}
         }
         self.release_child(cx);
     }

@@ -23,6 +23,7 @@ mod local;
 mod openssh;
 mod outcome;
 mod pace;
+mod parked;
 mod phase;
 mod proxy;
 mod race;
@@ -54,6 +55,7 @@ use children::Children;
 use hop::{Note, Role};
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
+use parked::Parking;
 use phase::Phase;
 
 /// Requests that may be under way above the fanout: those whose hosts have fallen silent.
@@ -98,6 +100,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 left_running: Vec::new(),
                 hops: HashMap::new(),
                 notes: VecDeque::new(),
+                parking: Parking::default(),
                 max_window: window(fanout.min(expected)),
                 held: false,
             },
@@ -257,7 +260,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// When to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let short = self.shared.short.filter(|_| !self.queue.is_empty());
+        let short = self.shared.short;
+        let short = short.filter(|_| !self.queue.is_empty() || self.shared.parking.has_returning());
         let job = self.shared.timers.first().map(|(at, _)| *at);
         [job, short.map(|(_, until)| until)].into_iter().flatten().min()
     }
@@ -285,6 +289,14 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.jobs.is_empty()
+    }
+
+    /// Nothing goes on before somebody has judged the host keys that were asked about; false if none was.
+    #[must_use]
+    pub fn waits_for_judgements(&self) -> bool {
+        let nobody_starts = self.queue.is_empty() || !self.shared.fanout.has_room();
+        let mut jobs = self.jobs.values();
+        nobody_starts && self.shared.parking.waits() && jobs.all(|job| job.waits_for_judgement(&self.shared))
     }
 
     /// Requests that have not left the queue.
@@ -362,6 +374,11 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         // While there is not enough for those who have left the queue, nobody follows them.
         if !self.shared.fanout.has_room() || self.shared.short(now).is_some() {
             return false;
+        }
+        if let Some(id) = self.shared.parking.next() {
+            self.shared.fanout.enter();
+            self.with_job(now, links, id, Job::come_back);
+            return true;
         }
         let Some(request) = self.queue.pop_front() else {
             return false;

@@ -8,6 +8,7 @@ use mux_ssh::client::ChannelId;
 use super::Links;
 use super::job::Context;
 use super::pace::Door;
+use super::parked::Parked;
 use super::race::Race;
 use super::retry::Pause;
 
@@ -27,6 +28,8 @@ pub(super) enum Phase<K> {
     Session(Session<K>),
     /// A shell on this machine.
     Local(K),
+    /// A person looks at the host's key.
+    Parked(Parked),
     /// It failed, and is tried again after a pause.
     Pausing(Pause),
     /// Finished.

@@ -13,7 +13,7 @@ use mux_ssh::transport::RekeyLimits;
 
 use super::unsupported;
 use crate::hub::{Level, Request, RequestId, Route, SshOptions, Transport};
-use crate::plan::{Connection, Family, Plan};
+use crate::plan::{Action, Connection, Family, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -186,7 +186,18 @@ impl Settings {
             login_timeout: connection.login_timeout.unwrap_or(LOGIN_TIMEOUT),
             command_timeout: plan.timeout,
         };
-        let profile = shared(&mut self.profile, profile(config)?);
+        let mut profile = profile(config)?;
+        match &plan.action {
+            Action::Run(_) | Action::ListHosts => {}
+            // Whatever is new is written down, unless somebody has to look at it first.
+            Action::LearnHosts(learn) => {
+                profile.policy = match learn.yes || learn.from.is_some() {
+                    true => HostKeyPolicy::AcceptNew,
+                    false => HostKeyPolicy::Ask,
+                }
+            }
+        }
+        let profile = shared(&mut self.profile, profile);
         Ok(Prepared {
             request,
             host_key_name,
@@ -294,6 +305,7 @@ fn keepalive(config: &HostConfig) -> Keepalive {
 
 fn profile(config: HostConfig) -> Result<Profile, String> {
     let accepted = config.signature_algorithms().map_err(|error| error.to_string())?;
+    let authority_algorithms = config.authority_algorithms().map_err(|error| error.to_string())?;
     Ok(Profile {
         keys_off: keys_off(&config),
         identity_files: config.identity_files,
@@ -306,8 +318,8 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
         hash_known_hosts: config.hash_known_hosts,
-        revoked_host_keys: Vec::new(),
-        authority_algorithms: SignatureAlgorithm::ALL.to_vec(),
+        revoked_host_keys: config.host_keys.revoked_host_keys.value,
+        authority_algorithms,
     })
 }
 

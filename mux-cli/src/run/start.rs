@@ -15,6 +15,7 @@ use super::fallback::{self, Fallback};
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
 use super::jumps::{Jumps, NoWay};
+use super::learning::Learning;
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
@@ -60,9 +61,10 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         .map(|text| format!("-x {text}: leaves nothing out"))
         .collect();
     let targets = selection.targets.into_vec();
-    let command = match &plan.action {
+    let (command, learning) = match &plan.action {
         Action::ListHosts => return Ok(print(&list(&targets))),
-        Action::Run(command) => Bytes::copy_from_slice(command),
+        Action::Run(command) => (Bytes::copy_from_slice(command), None),
+        Action::LearnHosts(learn) => (Bytes::new(), Some(Learning::new(learn)?)),
     };
     let ready = resolve(plan, &mut configuration, &targets, &command)?;
     directories::prepare(&plan.output.save)?;
@@ -71,7 +73,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         plan,
         targets,
         ready,
-        opened,
+        (opened, learning),
         warnings,
         &configuration.default_known_hosts(),
     ) {
@@ -198,7 +200,7 @@ fn run(
     plan: &Plan,
     targets: Vec<Target>,
     (ready, hops): (Vec<Ready>, Vec<settings::Prepared>),
-    opened: Option<Opened>,
+    (opened, learning): (Option<Opened>, Option<Learning>),
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> Result<u8, String> {
@@ -228,7 +230,7 @@ fn run(
     let outside = outside(
         plan,
         &driver,
-        opened,
+        (opened, learning),
         &descriptors,
         targets.len(),
         default_known_hosts,
@@ -259,7 +261,7 @@ fn run(
 fn outside(
     plan: &Plan,
     driver: &Driver<Wire>,
-    opened: Option<Opened>,
+    (opened, learning): (Option<Opened>, Option<Learning>),
     descriptors: &limits::Descriptors,
     commands: usize,
     default_known_hosts: &str,
@@ -274,7 +276,7 @@ fn outside(
     };
     let hosts = Hosts::new(default_known_hosts.to_owned());
     let work = (Pool::new(results, descriptors.threads), done);
-    Ok(Outside::new(hosts, state, work, input.transpose()?))
+    Ok(Outside::new(hosts, state, work, input.transpose()?, learning))
 }
 
 fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>, hops: Vec<settings::Prepared>) {

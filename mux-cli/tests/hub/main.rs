@@ -12,6 +12,7 @@ mod far;
 mod jumps;
 mod login;
 mod pacing;
+mod parked;
 mod retries;
 mod sim;
 mod stdin;
