@@ -63,9 +63,7 @@ const fn long(long: &'static str) -> Later {
 pub(super) const LATER: &[Later] = &[
     letter('g', "group"),
     letter('a', "all"),
-    letter('A', "forward-agent"),
     letter('K', "ask-become-password"),
-    long("forward-agent-to-all"),
     long("inventory"),
     long("limit"),
     long("pick"),

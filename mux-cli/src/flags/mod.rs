@@ -216,6 +216,8 @@ fn connection(run: &ArgMatches, environment: &Environment) -> Result<Connection,
         connect_timeout: seconds(run, "connect-timeout").or(environment.connect_timeout()?),
         login_timeout: seconds(run, "login-timeout"),
         transport: *run.get_one::<Transport>("transport").expect("has a default"),
+        forward_agent: run.get_flag("forward-agent"),
+        forward_to_all: run.get_flag("forward-agent-to-all"),
     })
 }
 

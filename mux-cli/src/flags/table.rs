@@ -221,7 +221,7 @@ fn execution() -> [Arg; 6] {
     )
 }
 
-fn surroundings() -> [Arg; 4] {
+fn surroundings() -> [Arg; 6] {
     headed(
         "What the command gets",
         [
@@ -252,6 +252,14 @@ fn surroundings() -> [Arg; 4] {
                 "The same for MUX_HOST, MUX_NODENUM (from 0), MUX_NUMNODES",
             )
             .long("env-info"),
+            switch("forward-agent", "Let the command use our agent")
+                .short('A')
+                .long("forward-agent"),
+            switch(
+                "forward-agent-to-all",
+                "Let -A and ForwardAgent apply to more than one host",
+            )
+            .long("forward-agent-to-all"),
         ],
     )
 }

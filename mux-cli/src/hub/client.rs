@@ -43,6 +43,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             spare: false,
             cautious: caution.step_by_step,
             doubted: caution.doubted,
+            host_keys: false,
             accept_none: true,
         });
         client.limit_windows(cx.shared.max_window);

@@ -4,6 +4,7 @@
 //! [`Action`]s and learns the time from its caller. It decides who may start when, which deadline is over, what is
 //! tried again and how a request ended; it never reads a file, a clock or a socket.
 
+mod agent;
 mod carrying;
 mod caution;
 mod children;

@@ -98,6 +98,8 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
+    /// The socket of the agent that the command may use, unless the host's key is not verified.
+    pub forward_agent: Option<Arc<str>>,
     /// When keys are changed.
     pub rekey: RekeyLimits,
 }

@@ -64,6 +64,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.command_ended(cx, |ended| ended.signal = Some(name));
             }
             Said::Opened { channel } if self.is_command(channel) => self.command_begun(cx),
+            Said::AgentOpened { channel } => self.agent_opened(cx, key, channel),
             Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
             Said::ChannelFailed {
                 channel,
@@ -77,6 +78,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             // How the command that kills ended matters to nobody, and it reads nothing.
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
+            // Not asked for.
+            Said::HostKeys(_) | Said::HostKeysProven(_) => {}
         }
     }
 
@@ -168,11 +171,17 @@ impl<K: Copy + Eq + Hash> Job<K> {
     ) {
         match (&self.phase, judgement) {
             (Phase::Parked(_), judgement) => self.judged_parked(cx, judgement),
-            (_, Judgement::Accept) => self.with_client(cx, |client| client.answer_host_key(question, true)),
-            (_, Judgement::Distrust) => self.with_client(cx, |client| {
-                client.distrust_server();
-                client.answer_host_key(question, true);
-            }),
+            (_, Judgement::Accept) => {
+                self.forward_agent(cx);
+                self.with_client(cx, |client| client.answer_host_key(question, true));
+            }
+            (_, Judgement::Distrust) => {
+                self.withhold_agent(cx);
+                self.with_client(cx, |client| {
+                    client.distrust_server();
+                    client.answer_host_key(question, true);
+                });
+            }
             (_, Judgement::AskForOthers(types)) => {
                 self.prepared.known_host_key_types = types;
                 self.start_over(cx);

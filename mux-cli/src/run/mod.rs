@@ -8,6 +8,8 @@ mod engine;
 mod expected;
 mod fallback;
 mod feeding;
+mod forwarding;
+mod forwards;
 mod gathering;
 mod host_keys;
 mod hosts;

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use mux_core::{Driver, Event, Key, LinkError, Ready};
 use mux_proto::Protocol;
-use mux_ssh::Client;
 use mux_ssh::agent::{AgentClient, AgentEvent};
 use mux_ssh::client::ChannelId;
+use mux_ssh::{Client, Printable};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
+use super::forwards::Forwards;
 use super::limits;
 use super::locals::Locals;
 use super::pipe::{Pipe, PipeEvent};
@@ -44,6 +45,7 @@ pub(crate) enum Heard {
 pub(crate) struct Net {
     driver: Driver<Wire>,
     locals: Locals,
+    forwards: Forwards,
     relays: Relays,
     proxies: Proxies,
     /// The time of the last turn.
@@ -65,6 +67,7 @@ impl Net {
             relays: Relays::default(),
             proxies: Proxies::new(locals.limit()),
             locals,
+            forwards: Forwards::default(),
             now: None,
             heard: VecDeque::new(),
             room,
@@ -110,9 +113,13 @@ impl Net {
         match event {
             Event::Connected(key) => self.heard.push_back(Heard::Link(key, LinkEvent::Connected)),
             Event::Protocol(key, WireEvent::Ssh(said)) => {
-                let said = self.relays.heard(&mut self.driver, key, said);
+                let said = self.forwards.on_said(&mut self.driver, key, said);
+                let said = said.and_then(|said| self.relays.heard(&mut self.driver, key, said));
                 self.heard
                     .extend(said.map(|said| Heard::Link(key, LinkEvent::Client(said))));
+            }
+            Event::Protocol(key, WireEvent::Tunnel(said)) => {
+                self.forwards.on_socket(&mut self.driver, key, said);
             }
             Event::Outgoing(key) => self.relays.outgoing(&mut self.driver, key),
             Event::Finished(key) => self.relays.finished(&mut self.driver, key),
@@ -161,6 +168,7 @@ impl Net {
     fn closed(&mut self, key: Key, wire: Wire, result: Result<(), LinkError<WireError>>) {
         match wire {
             Wire::Ssh(mut client) => {
+                self.room += self.forwards.on_link_closed(&mut self.driver, key);
                 self.room += self.descriptors(key);
                 let stats = client.stats();
                 self.packets.0 += stats.packets_sent;
@@ -185,6 +193,10 @@ impl Net {
                     Err(LinkError::Protocol(_)) => Some(ErrorKind::InvalidData),
                 };
                 self.heard.push_back(Heard::AgentClosed(key, kind));
+            }
+            Wire::Tunnel(_) => {
+                self.room += 1;
+                self.forwards.on_socket_closed(&mut self.driver, key);
             }
             Wire::Pipe(_) if self.proxies.owns(key) => {
                 self.room += 1;
@@ -221,7 +233,7 @@ impl Net {
             .protocol(self.locals.pipe(process, StreamKind::Stdout)?)?
         {
             Wire::Pipe(pipe) => Some(pipe),
-            Wire::Ssh(_) | Wire::Agent(_) => None,
+            Wire::Ssh(_) | Wire::Agent(_) | Wire::Tunnel(_) => None,
         }
     }
 
@@ -233,7 +245,7 @@ impl Net {
     pub(crate) fn agent(&mut self, key: Key) -> Option<&mut AgentClient> {
         match self.driver.protocol(key)? {
             Wire::Agent(agent) => Some(agent),
-            Wire::Ssh(_) | Wire::Pipe(_) => None,
+            Wire::Ssh(_) | Wire::Pipe(_) | Wire::Tunnel(_) => None,
         }
     }
 
@@ -248,7 +260,9 @@ fn ssh_result(result: Result<(), LinkError<WireError>>) -> Result<(), LinkError<
         Ok(()) => Ok(()),
         Err(LinkError::Io(kind)) => Err(LinkError::Io(kind)),
         Err(LinkError::Protocol(WireError::Ssh(error))) => Err(LinkError::Protocol(error)),
-        Err(LinkError::Protocol(WireError::Agent(_))) => Err(LinkError::Io(ErrorKind::InvalidData)),
+        Err(LinkError::Protocol(WireError::Agent(_) | WireError::Tunnel(_))) => {
+            Err(LinkError::Io(ErrorKind::InvalidData))
+        }
     }
 }
 
@@ -309,7 +323,25 @@ impl Links for Net {
     fn client(&mut self, key: Key) -> Option<&mut Client> {
         match self.driver.protocol(key)? {
             Wire::Ssh(client) => Some(client),
-            Wire::Agent(_) | Wire::Pipe(_) => None,
+            Wire::Agent(_) | Wire::Pipe(_) | Wire::Tunnel(_) => None,
+        }
+    }
+
+    fn forward_agent(&mut self, key: Key, channel: ChannelId, socket: &str) {
+        let room = self.room.checked_sub(1);
+        let room = room.ok_or_else(|| io::Error::from(ErrorKind::OutOfMemory));
+        let opened = room.and_then(|room| {
+            self.forwards.open(&mut self.driver, (key, channel), socket)?;
+            Ok(room)
+        });
+        match opened {
+            Ok(room) => self.room = room,
+            Err(error) => {
+                log::warn!("the agent at {}: {error}", Printable::new(socket));
+                if let Some(client) = self.client(key) {
+                    client.close_channel(channel);
+                }
+            }
         }
     }
 
@@ -343,6 +375,7 @@ impl Links for Net {
         if self.locals.is_process(key) {
             self.room += self.locals.abandon(&mut self.driver, key);
         } else if self.driver.abort(key).is_some() {
+            self.room += self.forwards.on_link_closed(&mut self.driver, key);
             self.room += self.descriptors(key);
             self.relays.dropped(&mut self.driver, key);
             if let Some(now) = self.now {

@@ -11,7 +11,7 @@ use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced}
 use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
-use super::unsupported;
+use super::{forwarding, unsupported};
 use crate::hub::{Level, Request, RequestId, Route, SshOptions, Transport};
 use crate::plan::{Action, Connection, Family, Plan};
 
@@ -139,11 +139,20 @@ impl Work {
 /// Builds requests; keeps what the last one had in common with the next.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
+    /// How many hosts there are.
+    hosts: usize,
     profile: Option<Arc<Profile>>,
     options: Option<Arc<SshOptions>>,
 }
 
 impl Settings {
+    pub(crate) fn new(hosts: usize) -> Self {
+        Self {
+            hosts,
+            ..Self::default()
+        }
+    }
+
     /// `variables` are those that the configuration sends along.
     ///
     /// # Errors
@@ -156,7 +165,9 @@ impl Settings {
         (config, variables): (HostConfig, Vec<(String, String)>),
     ) -> Result<Prepared, String> {
         let connection = &plan.connection;
-        let options = shared(&mut self.options, ssh_options(&config, connection)?);
+        let forwarding = forwarding::decide(&config, connection, self.hosts);
+        let options = ssh_options(&config, connection, forwarding.socket)?;
+        let options = shared(&mut self.options, options);
         let host_key_name = match &config.host_key_alias {
             Some(alias) => HostId::alias(&alias.value),
             None => HostId::new(&config.hostname.value, config.port.value),
@@ -164,7 +175,8 @@ impl Settings {
         let mut notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
         notes.extend(unsupported::without_effect(&config));
         let unknown = config.unknown_algorithms();
-        let warnings = unknown.iter().map(ToString::to_string).collect();
+        let warnings = unknown.iter().map(ToString::to_string);
+        let warnings = warnings.chain(forwarding.warning).collect();
         let request = Request {
             id,
             host: config.host.clone(),
@@ -239,11 +251,16 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
     }
 }
 
-fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOptions, String> {
+fn ssh_options(
+    config: &HostConfig,
+    connection: &Connection,
+    forward_agent: Option<Arc<str>>,
+) -> Result<SshOptions, String> {
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
         family: family(config, connection),
+        forward_agent,
         rekey: rekey(config),
     })
 }

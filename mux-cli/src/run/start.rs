@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use super::config::{self, Configuration};
 use super::engine::Engine;
 use super::fallback::{self, Fallback};
+use super::forwarding;
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
 use super::jumps::{Jumps, NoWay};
@@ -99,9 +100,10 @@ fn resolve(
     targets: &[Target],
     command: &Bytes,
 ) -> Result<(Vec<Ready>, Vec<settings::Prepared>), String> {
-    let mut settings = Settings::default();
+    forwarding::check(&plan.connection, targets.len())?;
+    let mut settings = Settings::new(targets.len());
     let mut jumps = Jumps::new(plan, targets.len());
-    let mut ssh = Fallback::new(plan);
+    let mut ssh = Fallback::new(plan, targets.len());
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
         let work = Work::new(command, plan, (id, &target.host), targets.len());

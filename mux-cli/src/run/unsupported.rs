@@ -3,7 +3,7 @@
 //! line means.
 
 use mux_ssh::config::{
-    AddKeysToAgent, ForwardAgent, HostConfig, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
+    AddKeysToAgent, HostConfig, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
 };
 
 /// # Errors
@@ -65,8 +65,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
         on("HostbasedAuthentication", &login.hostbased_authentication),
         (login.add_keys_to_agent.value != AddKeysToAgent::No)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
-        (login.forward_agent.value != ForwardAgent::No)
-            .then(|| ("ForwardAgent", login.forward_agent.origin.clone())),
         (login.security_key_provider.as_ref())
             .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),
         // The name's key is verified all the same; an address that is filed under another key ends nothing.

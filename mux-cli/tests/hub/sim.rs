@@ -705,6 +705,7 @@ impl Links for Network {
         Ok(key)
     }
 
+    fn forward_agent(&mut self, _key: usize, _channel: mux_ssh::client::ChannelId, _socket: &str) {}
     fn ride(&mut self, carrier: usize, channel: ChannelId, client: Client) -> Result<usize, NoLink> {
         let key = self.next;
         self.next += 1;
