@@ -4,8 +4,12 @@ use bytes::Bytes;
 
 use super::userauth::USERAUTH;
 use super::window::{INITIAL_WINDOW, MAX_PACKET};
+use crate::Secret;
 use crate::message::{self, open_failure};
 use crate::wire::Writer;
+
+/// More than padding and tag take: growing for them would leave a copy of a secret behind.
+const SEALING: usize = 128;
 
 /// One outgoing message. `number` is the server's number of the channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +18,8 @@ pub(crate) enum Packet {
     ServiceRequest,
     /// A whole USERAUTH_REQUEST; it has to exist as bytes before, because it is what gets signed.
     Userauth(Bytes),
+    /// The same with what a person typed, or the answer to a server's questions.
+    Secret(Secret),
     /// CHANNEL_OPEN of a session, under our number `ours`.
     Open {
         ours: u32,
@@ -64,6 +70,7 @@ impl Packet {
         match self {
             Self::ServiceRequest => to.byte(message::SERVICE_REQUEST).string(USERAUTH),
             Self::Userauth(payload) => to.raw(payload),
+            Self::Secret(payload) => to.reserve(payload.expose().len() + SEALING).raw(payload.expose()),
             Self::Open { ours } => to
                 .byte(message::CHANNEL_OPEN)
                 .string("session")

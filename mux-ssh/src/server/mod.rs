@@ -2,8 +2,8 @@
 //! answers the requests of session channels, keeps their windows, and misbehaves where its [`Plan`] says so.
 //!
 //! It never runs a command: [`Event::Exec`] asks its owner, who answers with [`Server::stdout`], [`Server::stderr`],
-//! [`Server::exit`] and [`Server::close`]. It never replaces a real server: it has no ptys, no forwarding, no
-//! passwords.
+//! [`Server::exit`] and [`Server::close`]. It never replaces a real server: it has no ptys, no forwarding, and
+//! one password for everybody.
 
 mod auth;
 mod config;
@@ -22,7 +22,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use mux_proto::{Close, Protocol, SendQueue};
 
-pub use self::config::{Authorized, ServerConfig, SessionLimits};
+pub use self::config::{Authorized, Proofs, Round, ServerConfig, SessionLimits};
 pub use self::plan::{Act, Moment, Plan, Point, Step};
 pub use self::session::{Exit, Output, SessionId};
 

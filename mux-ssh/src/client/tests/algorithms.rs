@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::Error;
 use crate::algorithms::SignatureAlgorithm;
+use crate::client::Methods;
 use crate::client::auth::{Auth, AuthConfig};
 use crate::client::events::Events;
 use crate::client::{Event, Identity, SessionBinding};
@@ -32,6 +33,7 @@ fn asked(accepted: Option<Vec<SignatureAlgorithm>>) -> (Result<(), Error>, Optio
     let config = AuthConfig {
         user: "root".to_owned(),
         identities: vec![identity],
+        methods: Methods::default(),
         cautious: false,
         doubted: None,
         none_first: false,
