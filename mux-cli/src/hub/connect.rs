@@ -242,6 +242,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         let SshOptions {
             algorithms,
             keepalive,
+            methods,
             ..
         } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
@@ -258,6 +259,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             algorithms,
             known_host_key_types: self.prepared.known_host_key_types.clone(),
             identities: identities.collect(),
+            methods,
             memory: if caution.no_guess {
                 None
             } else {

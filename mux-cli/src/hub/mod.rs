@@ -17,6 +17,7 @@ mod local;
 mod outcome;
 mod pace;
 mod phase;
+mod prompts;
 mod request;
 mod retry;
 mod session;
@@ -108,6 +109,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 Answer::Resolved(result) => job.resolved(cx, result),
                 Answer::HostKey { question, judgement } => job.judged(cx, question, judgement),
                 Answer::Signed { question, signature } => job.signed(cx, question, signature),
+                Answer::Prompted { question, answers } => job.prompted(cx, question, answers),
                 Answer::Asking(asking) => job.asking(cx, asking),
                 Answer::Fed(data) => job.fed(cx, data),
             }

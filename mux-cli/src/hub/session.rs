@@ -43,6 +43,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 data,
                 binding,
             }),
+            Said::Prompt { id, prompt } => self.prompt(cx, id, prompt),
+            Said::MethodRefused { method } => self.method_refused(method),
+            Said::PartialSuccess { method, identity } => self.half_way(cx, method, identity),
+            Said::PasswordExpired { words } => self.password_expired(&words),
             Said::KeyRefused { identity } => self.key_refused(cx, identity),
             Said::LoginUnanswered { identity } => self.login_unanswered(identity),
             Said::Greeting(text) => self.greeting.extend(text.lines().map(one_line)),
@@ -315,7 +319,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
         if let Err(LinkError::Protocol(Error::EarlyAuthRefused { identity })) = result {
             // It hung up on the first request without an answer, as gateways do that want to be asked for the methods.
-            self.caution.none_first |= identity.is_none();
+            self.caution.none_first |= identity.is_none() && !self.half_way;
             self.drop_identity(*identity);
         }
         self.start_over(cx)

@@ -167,6 +167,11 @@ impl Outside {
                     },
                 );
             }
+            Action::Prompt { question, prompt } => {
+                let reason = format!("{}: not supported yet", prompt.method().name());
+                let answers = Err(reason);
+                self.answer(ticket, Answer::Prompted { question, answers });
+            }
             Action::SigningOver => {
                 self.agents.over(net, ticket);
                 for waiting in self.locked.values_mut() {

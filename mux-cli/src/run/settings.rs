@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mux_ssh::algorithms::SignatureAlgorithm;
-use mux_ssh::client::Keepalive;
+use mux_ssh::client::{Keepalive, Methods};
 use mux_ssh::config::{HostConfig, HostKeyPolicy, Origin, Sourced};
 use mux_ssh::known_hosts::HostId;
 
@@ -178,6 +178,8 @@ fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOption
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
         family: connection.family,
+        methods: Methods::default(),
+        left_out: Vec::new(),
     })
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod harness;
 pub(crate) mod kex;
 pub(crate) mod login;
 pub(crate) mod packets;
+pub(crate) mod prompts;
 pub(crate) mod rekey;
 
 use self::harness::Case;
@@ -114,6 +115,7 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
         kex::ROWS,
         rekey::ROWS,
         login::ROWS,
+        prompts::ROWS,
         connection::ROWS,
         agent::ROWS,
         files::ROWS,
