@@ -162,9 +162,8 @@ fn keys_then_questions_then_a_password() {
     pair.take_kinds();
     pair.success();
     assert!(pair.told(&Event::Authenticated { identity: None }));
-    for method in [AuthMethod::KeyboardInteractive] {
-        assert!(pair.told(&Event::MethodRefused { method }));
-    }
+    let method = AuthMethod::KeyboardInteractive;
+    assert!(pair.told(&Event::MethodRefused { method }));
     assert_eq!(pair.take_kinds(), [CHANNEL_OPEN]);
 }
 
