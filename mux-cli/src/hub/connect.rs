@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use mux_ssh::Client;
 use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
-use mux_ssh::transport::RekeyLimits;
 
 use super::job::{Context, Job};
 use super::phase::{Phase, Session};
@@ -243,6 +242,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             algorithms,
             keepalive,
             methods,
+            rekey,
             ..
         } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
@@ -266,7 +266,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.prepared.memory.clone()
             },
             keepalive,
-            rekey: RekeyLimits::default(),
+            rekey,
             spare: false,
             cautious: caution.step_by_step,
             doubted: caution.doubted,
@@ -277,7 +277,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             cx.now,
             Exec {
                 command: self.request.command.clone(),
-                env: self.request.env.clone(),
+                env: [&*self.request.env, &*self.request.env_by_habit].concat(),
                 stdin: match self.request.stdin {
                     true => Stdin::Open,
                     false => Stdin::Closed,

@@ -42,7 +42,8 @@ pub fn judge(
             Decision::Refuse(format!("host key revoked ({place} names {sent})"))
         }
         (Verdict::Changed(others), _) => Decision::Refuse(changed(host, others, &sent(), kept)),
-        (Verdict::Unknown { authority }, HostKeyPolicy::Strict) => {
+        // A host whose keys are not to be checked at all does not get here yet.
+        (Verdict::Unknown { authority }, HostKeyPolicy::Strict | HostKeyPolicy::Ask | HostKeyPolicy::Off) => {
             let mut text = format!("host key not known ({} {})", key.algorithm(), sent());
             if let Some(place) = authority {
                 text.push_str(&format!(

@@ -9,7 +9,7 @@ use mux_ssh::Secret;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use mux_ssh::client::{AuthMethod, Identity, Keepalive, Methods, Prompt, QuestionId, SessionBinding};
 use mux_ssh::keys::PublicKey;
-use mux_ssh::transport::ServerMemory;
+use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
 use super::RequestId;
 pub use crate::plan::{Family, MissingStatus};
@@ -33,6 +33,8 @@ pub struct Request {
     pub command: Bytes,
     /// Variables to set before: names and values.
     pub env: Vec<(Bytes, Bytes)>,
+    /// Variables that the ssh configuration sends along: one that a server refuses is nothing to speak of.
+    pub env_by_habit: Vec<(Bytes, Bytes)>,
     /// Whether it reads what the outside gives it; nothing otherwise.
     pub stdin: bool,
     /// How often to try again what can't have started.
@@ -69,6 +71,8 @@ pub struct SshOptions {
     pub methods: Methods,
     /// Ways that are not, and why; said where a server offers nothing else.
     pub left_out: Vec<(AuthMethod, String)>,
+    /// When keys are changed.
+    pub rekey: RekeyLimits,
 }
 
 /// Names one attempt of a request; answers to an attempt that is over are ignored.

@@ -118,10 +118,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     fn env_refused<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, name: &[u8]) {
-        cx.shared.events.push_back(Event::EnvRefused {
-            request: self.request.id,
-            name: String::from_utf8_lossy(name).into_owned(),
-        });
+        if self.request.env.iter().any(|(asked, _)| asked == name) {
+            cx.shared.events.push_back(Event::EnvRefused {
+                request: self.request.id,
+                name: String::from_utf8_lossy(name).into_owned(),
+            });
+        }
     }
 
     fn is_command(&self, channel: ChannelId) -> bool {

@@ -27,6 +27,7 @@ mod start;
 mod stop;
 mod task;
 mod terminal;
+mod unsupported;
 mod wire;
 
 use std::io::{self, Write};

@@ -101,7 +101,7 @@ fn resolve(
         all.push(match plan.connection.transport {
             Transport::Local => Ready::Local(Box::new(settings::local(id, plan, &target.host, work))),
             Transport::Ssh => match configuration.host(target) {
-                Ok(config) => match settings.prepare(id, plan, work, config) {
+                Ok(config) => match settings.prepare(id, plan, work, configuration.with_variables(config)) {
                     Ok(prepared) => Ready::Ssh(Box::new(prepared)),
                     Err(text) => Ready::Unusable(text),
                 },

@@ -207,6 +207,7 @@ impl Sim {
             })),
             command: Bytes::from_static(b"hostname"),
             env: Vec::new(),
+            env_by_habit: Vec::new(),
             stdin: false,
             retries: 0,
             missing_status: MissingStatus::Unknown,
