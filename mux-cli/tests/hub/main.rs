@@ -11,6 +11,7 @@ mod deadlines;
 mod login;
 mod pacing;
 mod prompts;
+mod parked;
 mod retries;
 mod sim;
 mod stdin;

@@ -129,10 +129,9 @@ fn an_unknown_host_key_says_how_to_accept_it() {
     let rig = Rig::new();
     fs::remove_file(rig.path("known_hosts")).unwrap();
     let stderr = format!(
-        "ok=0 hostkey=1 in TIME\nhostkey: web1: hostkey: host key not known (ssh-ed25519 {}); to take it as it is: -o \
-         StrictHostKeyChecking=accept-new; to look first: ssh-keyscan -p {} 127.0.0.1\n",
+        "ok=0 hostkey=1 in TIME\nhostkey: web1: hostkey: host key not known (ssh-ed25519 {}); to look at it and keep it: \
+         mux hosts learn web1; to take it as it is: -o StrictHostKeyChecking=accept-new\n",
         fingerprint(&rig.host_key),
-        rig.port
     );
     rig.check(&["-w", "web1", "--", "true"], 4, "", &stderr);
     assert!(!rig.path("known_hosts").exists());

@@ -11,6 +11,7 @@ mod failures;
 mod host_keys;
 mod inputs;
 mod keys;
+mod learning;
 mod limits;
 mod prompts;
 mod results;

@@ -39,6 +39,8 @@ pub(crate) struct AuthConfig {
     /// Ask with `none` before anything else.
     pub(crate) none_first: bool,
     pub(crate) accept_none: bool,
+    /// The server is not the one that it should be: it gets no password and no answer to its questions.
+    pub(crate) distrusted: bool,
     /// Whether this identity is accepted decides whether an earlier login with it can have gone well.
     pub(crate) doubted: Option<usize>,
 }
@@ -257,7 +259,7 @@ impl Auth {
         let offered =
             refusal.is_none_or(|refusal| refusal.methods.iter().any(|offered| offered == method.name()));
         // While an earlier login may have run its command, nothing but its key is of interest.
-        let idle = self.config.doubted.is_some() && method != AuthMethod::PublicKey;
+        let idle = (self.config.doubted.is_some() || self.config.distrusted) && method != AuthMethod::PublicKey;
         let refused = method == AuthMethod::Password && self.passwords >= self.config.methods.passwords;
         offered && !idle && !refused && !self.exhausted.contains(&method)
     }

@@ -456,6 +456,21 @@ fn nobody_is_asked_while_an_earlier_login_is_in_doubt() {
 }
 
 #[test]
+fn a_server_with_the_wrong_key_that_is_taken_all_the_same_gets_no_password() {
+    let mut pair = Pair::new(OPENSSH, ordered(&AuthMethod::ALL, 0), Vec::new());
+    pair.answers = false;
+    pair.run();
+    pair.client.distrust_server();
+    let question = pair.question();
+    pair.client.answer_host_key(question, true);
+    pair.run();
+    pair.accept_service();
+    pair.failure("password,keyboard-interactive", false);
+    assert_eq!(pair.error, denied(&["password", "keyboard-interactive"], false));
+    assert_eq!((asked(&mut pair), prompts(&pair)), (vec!["none".to_owned()], 0));
+}
+
+#[test]
 fn nothing_is_asked_before_the_host_key_was_accepted() {
     let mut pair = Pair::new(OPENSSH, ordered(&AuthMethod::ALL, 0), Vec::new());
     pair.answers = false;
