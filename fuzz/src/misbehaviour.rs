@@ -162,6 +162,7 @@ impl Pair {
             methods: Methods {
                 order: AuthMethod::ALL.to_vec(),
                 passwords: 2,
+                ..Methods::default()
             },
             spare: setup & 0b0010_0000 != 0,
             cautious: setup & 0b0100_0000 != 0,

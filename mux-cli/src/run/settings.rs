@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mux_ssh::algorithms::SignatureAlgorithm;
-use mux_ssh::client::{Keepalive, Methods};
+use mux_ssh::client::Keepalive;
 use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
 use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
+use super::methods::Ways;
 use super::unsupported;
 use crate::hub::{Request, RequestId, SshOptions, Transport};
 use crate::plan::{Action, Connection, Family, Plan};
@@ -71,6 +72,8 @@ pub(crate) struct Prepared {
 pub(crate) struct Work {
     command: Bytes,
     env: Vec<(Bytes, Bytes)>,
+    /// No other host has anything to do.
+    alone: bool,
 }
 
 impl Work {
@@ -93,6 +96,7 @@ impl Work {
         Self {
             command: command.clone(),
             env: info.chain(given).collect(),
+            alone: hosts == 1,
         }
     }
 }
@@ -118,7 +122,7 @@ impl Settings {
     ) -> Result<Prepared, String> {
         unsupported::refuse(&config)?;
         let connection = &plan.connection;
-        let options = shared(&mut self.options, ssh_options(&config, connection)?);
+        let options = shared(&mut self.options, ssh_options(&config, connection, work.alone)?);
         let host_key_name = match &config.host_key_alias {
             Some(alias) => HostId::alias(&alias.value),
             None => HostId::new(&config.hostname.value, config.port.value),
@@ -198,12 +202,13 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
     }
 }
 
-fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOptions, String> {
+fn ssh_options(config: &HostConfig, connection: &Connection, alone: bool) -> Result<SshOptions, String> {
+    let Ways { methods, left_out } = Ways::new(config, alone);
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
-        methods: Methods::default(),
-        left_out: Vec::new(),
+        methods,
+        left_out,
         family: family(config, connection),
         rekey: rekey(config),
     })

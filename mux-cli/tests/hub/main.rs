@@ -10,8 +10,8 @@
 mod deadlines;
 mod login;
 mod pacing;
-mod prompts;
 mod parked;
+mod prompts;
 mod retries;
 mod sim;
 mod stdin;

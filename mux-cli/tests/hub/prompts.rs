@@ -17,6 +17,7 @@ fn sim(proofs: Proofs, ident: &str, authorized: bool) -> Sim {
     sim.methods = Methods {
         order: AuthMethod::ALL.to_vec(),
         passwords: 1,
+        ..Methods::default()
     };
     sim.proven = true;
     let config = ServerConfig {

@@ -259,7 +259,8 @@ impl Auth {
         let offered =
             refusal.is_none_or(|refusal| refusal.methods.iter().any(|offered| offered == method.name()));
         // While an earlier login may have run its command, nothing but its key is of interest.
-        let idle = (self.config.doubted.is_some() || self.config.distrusted) && method != AuthMethod::PublicKey;
+        let idle =
+            (self.config.doubted.is_some() || self.config.distrusted) && method != AuthMethod::PublicKey;
         let refused = method == AuthMethod::Password && self.passwords >= self.config.methods.passwords;
         offered && !idle && !refused && !self.exhausted.contains(&method)
     }

@@ -86,6 +86,7 @@ impl World {
             methods: Methods {
                 order: AuthMethod::ALL.to_vec(),
                 passwords: 3,
+                ..Methods::default()
             },
             spare: setup & 0b1000_0000 != 0,
             cautious: setup & 0b0100_0000 != 0,

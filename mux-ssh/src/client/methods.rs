@@ -41,6 +41,9 @@ pub struct Methods {
     /// How many passwords the server may refuse before the next method is tried (`NumberOfPasswordPrompts`).
     /// Questions are answered once in any case: many a server locks out who is wrong twice.
     pub passwords: u32,
+    /// What the server's questions should be about, separated by commas (`KbdInteractiveDevices`); empty: whatever it
+    /// likes.
+    pub devices: String,
 }
 
 impl Default for Methods {
@@ -49,12 +52,13 @@ impl Default for Methods {
         Self {
             order: vec![AuthMethod::PublicKey],
             passwords: 1,
+            devices: String::new(),
         }
     }
 }
 
 /// What a person is to be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Prompt {
     /// The user's password; one answer.
     Password {

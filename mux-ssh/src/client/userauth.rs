@@ -40,13 +40,13 @@ pub(crate) fn publickey(
         .string(key);
 }
 
-/// The method `keyboard-interactive` (RFC 4256 §3.1): no language, and whatever the server likes to ask.
-pub(crate) fn keyboard_interactive(user: &str) -> Bytes {
+/// The method `keyboard-interactive` (RFC 4256 §3.1): no language, and a hint of what to ask.
+pub(crate) fn keyboard_interactive(user: &str, devices: &str) -> Bytes {
     let mut payload = BytesMut::new();
     head(&mut Writer::new(&mut payload), user)
         .string("keyboard-interactive")
         .string("")
-        .string("");
+        .string(devices);
     payload.freeze()
 }
 

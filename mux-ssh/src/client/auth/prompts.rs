@@ -27,7 +27,10 @@ impl Auth {
     pub(super) fn interactive(&self) -> Step {
         Step::Send(
             Request::Interactive { answered: false },
-            Packet::Userauth(userauth::keyboard_interactive(&self.config.user)),
+            Packet::Userauth(userauth::keyboard_interactive(
+                &self.config.user,
+                &self.config.methods.devices,
+            )),
         )
     }
 

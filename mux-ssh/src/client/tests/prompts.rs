@@ -13,6 +13,7 @@ fn ordered(order: &[AuthMethod], identities: u8) -> ClientConfig {
     let methods = Methods {
         order: order.to_vec(),
         passwords: 3,
+        ..Methods::default()
     };
     ClientConfig {
         methods,
