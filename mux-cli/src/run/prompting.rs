@@ -175,7 +175,7 @@ impl Outside {
         Some(subject.asked(&self.who(&subject.user, &waiting)))
     }
 
-    /// `deploy@web1` in a run of one host, else `deploy@ (3 hosts: web[1-3])`.
+    /// For whom: `deploy@web1` in a run of one host, else `deploy` and `3 hosts: web[1-3]`.
     fn who(&self, user: &str, waiting: &[RequestId]) -> Who {
         let names = self.names(waiting);
         let user = Printable::new(user);
@@ -187,7 +187,10 @@ impl Outside {
         }
         let so_far = if count < self.targets.len() { " so far" } else { "" };
         let hosts = if count == 1 { "host" } else { "hosts" };
-        Who::Many(format!("{user}@ ({count} {hosts}{so_far}: {names})"))
+        Who::Many {
+            user: user.to_string(),
+            hosts: format!("{count} {hosts}{so_far}: {names}"),
+        }
     }
 
     /// Somebody has answered, or there is no answer.
@@ -230,7 +233,10 @@ impl Outside {
 enum Who {
     /// The only host of the run.
     One(String),
-    Many(String),
+    Many {
+        user: String,
+        hosts: String,
+    },
 }
 
 impl Subject {
@@ -243,8 +249,8 @@ impl Subject {
                 let question = format!("Permission denied, please try again.\n{who}'s password: ");
                 vec![(question, Echo::Hidden)]
             }
-            (Prompt::Password { .. }, Who::Many(who)) => {
-                vec![(format!("password for {who}: "), Echo::Hidden)]
+            (Prompt::Password { .. }, Who::Many { user, hosts }) => {
+                vec![(format!("password for {user}@ ({hosts}): "), Echo::Hidden)]
             }
             (
                 Prompt::Interactive {
@@ -252,8 +258,12 @@ impl Subject {
                     instruction,
                     fields,
                 },
-                Who::One(who) | Who::Many(who),
+                who,
             ) => {
+                let who = match who {
+                    Who::One(who) => who.clone(),
+                    Who::Many { user, hosts } => format!("{user}@, {hosts}"),
+                };
                 let mut above = lines(name) + &lines(instruction);
                 let asked = |field: &Field| {
                     let echo = if field.echo { Echo::Shown } else { Echo::Hidden };
@@ -290,6 +300,13 @@ mod tests {
         assert_eq!(subject.asked(who).fields, fields.collect::<Vec<_>>());
     }
 
+    fn many() -> Who {
+        Who::Many {
+            user: "deploy".to_owned(),
+            hosts: "3 hosts: web[1-3]".to_owned(),
+        }
+    }
+
     #[test]
     fn a_password_is_asked_for_as_by_ssh_where_there_is_one_host() {
         let one = Who::One("deploy@web1".to_owned());
@@ -306,11 +323,23 @@ mod tests {
                 Echo::Hidden,
             )],
         );
-        let many = Who::Many("deploy@ (3 hosts: web[1-3])".to_owned());
+        let many = many();
         check(
             Prompt::Password { refused: 0 },
             &many,
             &[("password for deploy@ (3 hosts: web[1-3]): ", Echo::Hidden)],
+        );
+        check(
+            Prompt::Interactive {
+                name: String::new(),
+                instruction: String::new(),
+                fields: vec![Field {
+                    text: "Code: ".to_owned(),
+                    echo: true,
+                }],
+            },
+            &many,
+            &[("(deploy@, 3 hosts: web[1-3]) Code: ", Echo::Shown)],
         );
     }
 
@@ -344,7 +373,7 @@ mod tests {
             user: String::new(),
             prompt: long,
         }
-        .asked(&Who::Many("w".to_owned()));
+        .asked(&many());
         let shown = asked.fields.first().map(|(text, _)| text.lines().count());
         assert_eq!(shown, Some(MAX_LINES + 1));
     }
