@@ -105,6 +105,8 @@ pub enum Transport {
     /// SSH.
     #[default]
     Ssh,
+    /// SSH through the system's `ssh`.
+    OpenSsh,
     /// No network: run it here, whatever the targets are called. Only ever on request.
     Local,
 }

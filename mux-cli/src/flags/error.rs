@@ -61,7 +61,7 @@ impl fmt::Display for UsageError {
             Self::StdinTwice => f.write_str(
                 "--hosts - and --stdin: both can't read standard input; write --stdin=FILE or --hosts FILE",
             ),
-            Self::NoHostKeys => f.write_str("--transport local: it has no host keys; leave it out"),
+            Self::NoHostKeys => f.write_str("--transport: only the native one sees host keys; leave it out"),
             Self::Environment { name, value, advice } => {
                 write!(
                     f,

@@ -91,7 +91,7 @@ pub(super) fn plan(hosts: &ArgMatches, environment: &Environment) -> Result<Plan
     let connection = connection(learn, environment)?;
     match connection.transport {
         Transport::Ssh => {}
-        Transport::Local => return Err(UsageError::NoHostKeys),
+        Transport::Local | Transport::OpenSsh => return Err(UsageError::NoHostKeys),
     }
     Ok(Plan {
         targets,

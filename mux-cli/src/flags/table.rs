@@ -155,13 +155,18 @@ pub(super) fn connection() -> [Arg; 10] {
             valued(
                 "transport",
                 "NAME",
-                "`local`: run here, once for each target, without a network",
+                "`openssh`: through the system's ssh, a process for each target; \
+                `local`: run here, once for each target, without a network",
             )
             .long("transport")
             .default_value("ssh")
             .hide_default_value(true)
             .hide_possible_values(true)
-            .value_parser(choice(&[("ssh", Transport::Ssh), ("local", Transport::Local)])),
+            .value_parser(choice(&[
+                ("ssh", Transport::Ssh),
+                ("openssh", Transport::OpenSsh),
+                ("local", Transport::Local),
+            ])),
         ],
     )
 }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mux_ssh::Client;
@@ -51,6 +52,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         match &self.request.transport {
             Transport::Ssh(_) => self.ask(cx, Action::Prepare),
             Transport::Local => self.begin_local(cx),
+            Transport::OpenSsh(options) => {
+                let options = Arc::clone(options);
+                self.begin_openssh(cx, &options);
+            }
         }
     }
 
@@ -247,7 +252,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             ..
         } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
-            Transport::Local => SshOptions::default(),
+            Transport::Local | Transport::OpenSsh(_) => SshOptions::default(),
         };
         let caution = self.caution;
         let identities = self.prepared.keys.iter().map(|offer| {
@@ -259,6 +264,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             user: self.request.user.clone(),
             algorithms,
             known_host_key_types: self.prepared.known_host_key_types.clone(),
+            known_authority: self.prepared.known_authority,
             identities: identities.collect(),
             methods,
             memory: if caution.no_guess {

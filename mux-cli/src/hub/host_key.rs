@@ -66,7 +66,7 @@ pub fn judge(
 fn unknown(authority: Option<&Place>, key: &PublicKey, kept: KeptIn<'_>) -> String {
     let (algorithm, sent) = (key.algorithm(), key.fingerprint_sha256());
     let authority = authority
-        .map(|place| format!("; the certificate authority of {place} can't be used yet"))
+        .map(|place| format!("; no certificate by the authority of {place} vouches for it"))
         .unwrap_or_default();
     let target = quoted(kept.target);
     format!(

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::caution::Caution;
+use super::children::Children;
 use super::countdown::Countdown;
 use super::drain::Unread;
 use super::kill::Killing;
+use super::openssh::Child;
 use super::pace::{Endpoints, Fanout};
 use super::parked::Parking;
 use super::phase::{Phase, Session};
@@ -36,6 +38,7 @@ pub(super) struct Context<'a, L: Links> {
 pub(super) struct Shared<K> {
     pub(super) fanout: Fanout,
     pub(super) endpoints: Endpoints,
+    pub(super) children: Children,
     pub(super) by_link: HashMap<K, RequestId>,
     pub(super) timers: BTreeSet<(Instant, RequestId)>,
     /// Something of ours was lacking for a link: nothing is started before.
@@ -91,6 +94,8 @@ pub(super) struct Job<K> {
     /// What was lacking when a link was to be started, and when that is tried again.
     pub(super) lacking: Option<(NoLink, Instant)>,
     pub(super) unread: Unread,
+    /// The system's `ssh`, where that is the transport.
+    pub(super) child: Option<Child>,
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
     pub(super) wake: Option<Instant>,
@@ -122,6 +127,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             killing: None,
             lacking: None,
             unread: Unread::default(),
+            child: None,
             last_heard: now,
             silent: false,
             wake: None,
@@ -194,7 +200,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Resolving | Phase::Connecting(_) if self.lacking.is_some() => false,
             Phase::Resolving | Phase::Connecting(_) => true,
             Phase::Session(session) => session.unauthenticated && self.signing.is_none() && !self.asking,
-            Phase::Preparing | Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
+            Phase::Local(_) => self.child.is_some() && self.stage < Stage::Channel,
+            Phase::Preparing | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
         };
         (counts && !self.silent).then(|| self.last_heard + SILENCE)
     }
@@ -270,7 +277,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
                 .client(*key)
                 .is_some_and(|client| client.may_have_run(*channel)),
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => false,
-            Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
+            Phase::Local(_) => self.openssh_may_have_run(),
+            Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
         };
         let (status, failure) = outcome::out_of_time(self, ran);
         self.fail_or_retry(cx, status, failure);
@@ -330,9 +338,13 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Connecting(race) => race.release(cx, self.request.id),
             Phase::Session(session) => session.release(cx),
             Phase::Local(key) => {
-                cx.shared.by_link.remove(&key);
+                // A shell that outlives SIGKILL has nothing more to be told; ssh is of no use without its request.
+                if cx.shared.by_link.remove(&key).is_some() && self.child.is_some() {
+                    cx.links.abort(key);
+                }
             }
             Phase::Preparing | Phase::Resolving | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => {}
         }
+        self.release_child(cx);
     }
 }

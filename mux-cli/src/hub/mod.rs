@@ -5,15 +5,18 @@
 //! tried again and how a request ended; it never reads a file, a clock or a socket.
 
 mod caution;
+mod children;
 mod connect;
 mod countdown;
 mod drain;
 mod event;
+mod host_certificate;
 mod host_key;
 mod job;
 mod kill;
 mod links;
 mod local;
+mod openssh;
 mod outcome;
 mod pace;
 mod parked;
@@ -31,14 +34,17 @@ use std::time::Instant;
 
 pub use event::{Event, Failure, Level, Outcome, RequestId, Stage, Status, StreamKind, Timings};
 
+pub use host_certificate::{Shown, Vouching, vouching};
 pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links, NoLink};
+pub use openssh::LOG_VERBOSE;
 pub use request::{
-    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, Prepared, Reason, Request, SshOptions,
-    Ticket, Transport, Wish,
+    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request,
+    SshOptions, Ticket, Transport, Wish,
 };
 
+use children::Children;
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
 use parked::Parking;
@@ -77,6 +83,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             shared: Shared {
                 fanout: Fanout::new(fanout),
                 endpoints: Endpoints::default(),
+                children: Children::default(),
                 by_link: HashMap::new(),
                 timers: BTreeSet::new(),
                 short: None,
@@ -134,6 +141,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             LinkEvent::Closed(result) => job.closed(cx, key, result),
             LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
             LinkEvent::Room => job.want_stdin(cx),
+            LinkEvent::Log { pid, data } => job.openssh_log(cx, pid, &data),
+            LinkEvent::KillerOver => job.openssh_killer_over(cx),
             LinkEvent::Exited { rc, signal, unsent } => job.local_exit(cx, (rc, signal), unsent),
         });
         self.settle(now, links);
@@ -327,6 +336,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 } else {
                     self.shared.endpoints.leave(address);
                 }
+            }
+            while let Some(request) = self.shared.children.granted() {
+                self.with_job(now, links, request, Job::granted_child);
             }
             if none && !self.start_next(now, links) {
                 return;

@@ -1,6 +1,8 @@
 //! What the hub is asked to do, and what it asks of the outside. Plain values: they decide nothing.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use bytes::Bytes;
 use mux_ssh::Secret;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use mux_ssh::client::{AuthMethod, Identity, Keepalive, Methods, Prompt, QuestionId, SessionBinding};
-use mux_ssh::keys::PublicKey;
+use mux_ssh::keys::{Certificate, CertificateError, PublicKey};
 use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
 use super::RequestId;
@@ -56,6 +58,21 @@ pub enum Transport {
     Ssh(Arc<SshOptions>),
     /// A shell on this machine; the target's name is only a name.
     Local,
+    /// The system's `ssh`, as a process.
+    OpenSsh(Arc<OpenSsh>),
+}
+
+/// How the system's `ssh` is called for one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSsh {
+    /// The program.
+    pub program: PathBuf,
+    /// Options that are this target's own; the target and the command follow.
+    pub options: Vec<OsString>,
+    /// The first server on the way: so many logins at once are under way there, and no more.
+    pub door: Arc<str>,
+    /// Why it is used.
+    pub reason: String,
 }
 
 /// What the SSH client of a connection needs to know, shared by all targets for which it is the same.
@@ -102,6 +119,8 @@ pub enum Action {
         question: QuestionId,
         /// The key.
         key: PublicKey,
+        /// The certificate that it was shown in, or what is wrong with that one.
+        certificate: Option<Result<Arc<Certificate>, CertificateError>>,
     },
     /// Sign with a key of the user. Answered by [`Answer::Signed`].
     Sign {
@@ -195,6 +214,8 @@ pub struct Prepared {
     pub keys: Vec<Offer>,
     /// The types of host key that are on file for the target.
     pub known_host_key_types: Vec<KeyType>,
+    /// An authority is on file that may vouch for the target by a certificate.
+    pub known_authority: bool,
     /// The server's habits at the last visit.
     pub memory: Option<ServerMemory>,
     /// Keys that could not be used, and why; said when authentication fails.

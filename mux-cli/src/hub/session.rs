@@ -29,7 +29,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.heard(cx);
         match said {
             Said::Stage(login) => self.login_stage(cx, login),
-            Said::HostKey { id, key } => self.ask(cx, Action::JudgeHostKey { question: id, key }),
+            Said::HostKey { id, key, certificate } => self.ask(
+                cx,
+                Action::JudgeHostKey {
+                    question: id,
+                    key,
+                    certificate,
+                },
+            ),
             Said::Sign {
                 id,
                 identity,

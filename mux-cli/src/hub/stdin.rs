@@ -69,6 +69,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 let client = cx.links.client(session.key);
                 client.map_or(0, |client| client.stdin_room(session.channel))
             }
+            // Before the server runs the command, ssh would only keep it, and another try could not have it again.
+            Phase::Local(_) if !self.feed.is_open => 0,
             Phase::Local(key) => cx.links.local_room(*key),
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => 0,
             Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => 0,

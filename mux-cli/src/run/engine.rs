@@ -101,6 +101,14 @@ impl Engine {
         self.submit(now, target.request);
     }
 
+    pub(super) fn submit_openssh(&mut self, now: Instant, request: Request) {
+        // Where ssh alone knows them, there is nothing to say.
+        if request.port != 0 {
+            self.output.identify(request.id, &request.user, request.port);
+        }
+        self.submit(now, request);
+    }
+
     pub(super) fn submit(&mut self, now: Instant, request: Request) {
         self.hub.submit(now, &mut self.net, request);
     }
@@ -109,7 +117,7 @@ impl Engine {
     pub(super) fn tell(&mut self, event: Event) {
         self.fresh += match &event {
             Event::Output { data, .. } => data.len(),
-            Event::Stage { .. } | Event::EnvRefused { .. } => 0,
+            Event::Stage { .. } | Event::EnvRefused { .. } | Event::ViaOpenSsh { .. } => 0,
             Event::Finished { .. } | Event::Notice { .. } => 1,
         };
         self.output.handle(event);

@@ -16,11 +16,18 @@ use super::outside::Outside;
 use super::questions::Question;
 use super::task::Task;
 use crate::files::FileError;
-use crate::hub::{Answer, Decision, Judgement, Ticket};
+use crate::hub::{Answer, Decision, Judgement, Shown, Ticket, Vouching};
 
 impl Outside {
     /// Judges a key that a target has shown, or has it written down first.
-    pub(super) fn judge(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
+    pub(super) fn judge(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        question: QuestionId,
+        key: PublicKey,
+        certificate: Option<Shown>,
+    ) {
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
@@ -31,6 +38,15 @@ impl Outside {
             );
             return self.refuse(ticket, question, reason);
         }
+        let certificate = certificate.as_ref();
+        let note = match self
+            .hosts
+            .vouching(&known.profile, &known.host, &key, certificate)
+        {
+            Vouching::Accept => return self.accept(ticket, question, &key, Found::Known),
+            Vouching::Refuse(reason) => return self.refuse(ticket, question, reason),
+            Vouching::Nothing(note) => note.map(|note| format!("{note}; ")).unwrap_or_default(),
+        };
         let decision = self
             .hosts
             .judge(&known.profile, &known.host, &known.shown.text, &key);
@@ -48,7 +64,7 @@ impl Outside {
         let objection = learning.and_then(|learning| learning.objection(known, &key));
         match (objection, decision) {
             (_, Decision::Refuse(reason)) | (Some(reason), _) => {
-                self.refuse(ticket, question, reason);
+                self.refuse(ticket, question, note + &reason);
             }
             (None, Decision::Accept) => self.accept(ticket, question, &key, Found::Known),
             (None, Decision::Learn) => self.learn(now, ticket, question, key),
@@ -59,7 +75,7 @@ impl Outside {
                     key,
                     hint,
                 };
-                self.gather(now, unknown, refusal);
+                self.gather(now, unknown, note + &refusal);
             }
             (None, Decision::Distrust(warning)) => {
                 self.hosts.warn(&known.shown.text, &warning);

@@ -15,9 +15,11 @@ use mux_ssh::known_hosts::{HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
 
 use super::learning::Found;
 use super::lessons::{Lesson, Lessons, Stamp};
+use super::revoked::Revoked;
 use super::settings::Profile;
+use super::wall_clock;
 use crate::files::{self, FileError};
-use crate::hub::{Decision, KeptIn, judge};
+use crate::hub::{Decision, KeptIn, Shown, Vouching, judge, vouching};
 use crate::state::State;
 
 /// Nine thousand hosts are a megabyte; more than this is no known_hosts file.
@@ -40,6 +42,7 @@ pub(crate) struct Hosts {
     last: usize,
     default_file: String,
     pub(crate) lessons: Lessons,
+    revoked: Revoked,
     warnings: Vec<String>,
 }
 
@@ -53,14 +56,14 @@ impl Hosts {
     }
 
     /// By which types of key a host is known, or likely to be.
-    pub(crate) fn key_types(&mut self, profile: &Profile, host: &HostId, state: &State) -> Vec<KeyType> {
+    pub(crate) fn key_types(&mut self, profile: &Profile, host: &HostId, state: &State) -> KeyTypes {
         let set = self.set(profile);
         for name in host.names().filter(|_| set.known.has_hashed_names()) {
             if set.memo.salts(name).is_none() {
                 set.memo.remember(name, state.salts(name));
             }
         }
-        set.known.key_types(&mut set.memo, host).types
+        set.known.key_types(&mut set.memo, host)
     }
 
     /// Decides about a key that a host proved to have.
@@ -77,6 +80,31 @@ impl Hosts {
         judge(host, profile.policy, &verdict, key, self.kept(target))
     }
 
+    /// Whether a certificate, or a list of revoked keys, decides about a host before its key does.
+    pub(crate) fn vouching(
+        &mut self,
+        profile: &Profile,
+        host: &HostId,
+        key: &PublicKey,
+        certificate: Option<&Shown>,
+    ) -> Vouching {
+        if let Some(reason) = self.revoked.refuse(&profile.revoked_host_keys, key, certificate) {
+            return Vouching::Refuse(reason);
+        }
+        let Some(certificate) = certificate else {
+            return Vouching::Nothing(None);
+        };
+        let set = self.set(profile);
+        let authority = |certificate: &_| set.known.authority(&mut set.memo, host, certificate);
+        vouching(
+            host,
+            certificate,
+            authority,
+            wall_clock::unix_seconds(),
+            &profile.authority_algorithms,
+        )
+    }
+
     /// By which types of key a host is known whose key was not accepted, if it has not shown one of them and might if
     /// asked differently than for those that were `asked_for`.
     pub(crate) fn other_types(
@@ -88,7 +116,7 @@ impl Hosts {
     ) -> Option<Vec<KeyType>> {
         let set = self.set(profile);
         // The verdict has looked at every line, so that nothing has to be assumed here.
-        let KeyTypes { types, assumed } = set.known.key_types(&mut set.memo, host);
+        let KeyTypes { types, assumed, .. } = set.known.key_types(&mut set.memo, host);
         let new = types.iter().any(|known| !asked_for.contains(known));
         (!assumed && new && !types.contains(&key.key_type())).then_some(types)
     }

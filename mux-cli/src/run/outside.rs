@@ -26,7 +26,7 @@ use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
 use crate::state::{Server, State};
-use crate::targets::Target as Shown;
+use crate::targets::Target as Typed;
 use mux_ssh::known_hosts::HostId;
 
 /// What the outside has to know about a target.
@@ -37,13 +37,13 @@ pub(crate) struct Known {
     server: Server,
     pub(super) user: String,
     /// As it was asked for.
-    pub(super) shown: Shown,
+    pub(super) shown: Typed,
     /// The types of host key that the server was asked for first, until it is asked for others.
     pub(super) asked_for: Option<Vec<KeyType>>,
 }
 
 impl Known {
-    pub(crate) fn new(target: &Target, shown: &Shown) -> Self {
+    pub(crate) fn new(target: &Target, shown: &Typed) -> Self {
         let server = Server {
             address: target.request.address.clone(),
             port: target.request.port,
@@ -164,7 +164,7 @@ impl Outside {
     }
 
     /// Hears of a target, which is shown to people as `shown`.
-    pub(crate) fn add(&mut self, target: &Target, shown: &Shown) {
+    pub(crate) fn add(&mut self, target: &Target, shown: &Typed) {
         self.prompting.add(&target.request.user);
         self.targets.insert(target.request.id, Known::new(target, shown));
     }
@@ -179,7 +179,11 @@ impl Outside {
                     self.answer(ticket, Answer::Resolved(Err(why)));
                 }
             }
-            Action::JudgeHostKey { question, key } => self.judge(now, ticket, question, key),
+            Action::JudgeHostKey {
+                question,
+                key,
+                certificate,
+            } => self.judge(now, ticket, question, key, certificate),
             Action::Sign {
                 question,
                 key,
@@ -340,16 +344,17 @@ impl Outside {
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
+        let mut known_by = self.hosts.key_types(&known.profile, &known.host, &self.state);
         let expected = self.learning.as_mut().map(|learning| learning.key_types(known));
-        let types = match expected.unwrap_or_default() {
-            expected if expected.is_empty() => self.hosts.key_types(&known.profile, &known.host, &self.state),
-            expected => expected,
-        };
-        known.asked_for = Some(types.clone());
+        if let Some(expected) = expected.filter(|expected| !expected.is_empty()) {
+            known_by.types = expected;
+        }
+        known.asked_for = Some(known_by.types.clone());
         let worked = self.state.key(&known.server, &known.user);
         let prepared = Prepared {
             keys: offers.for_target(worked, &self.keyring),
-            known_host_key_types: types,
+            known_host_key_types: known_by.types,
+            known_authority: known_by.authority,
             memory: self.state.server(&known.server),
             skipped: offers.skipped.clone(),
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mux_ssh::algorithms::SignatureAlgorithm;
+use mux_ssh::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 use mux_ssh::client::Keepalive;
 use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
 use mux_ssh::known_hosts::HostId;
@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// While a command runs a probe every 30 s, ten of them: five minutes of a broken network end no long job.
-const BUSY: (Duration, u32) = (Duration::from_secs(30), 10);
+pub(super) const BUSY: (Duration, u32) = (Duration::from_secs(30), 10);
 
 /// While none runs, a dead connection is of no use to anybody.
 const IDLE: (Duration, u32) = (Duration::from_secs(15), 3);
@@ -46,13 +46,17 @@ pub(crate) struct Profile {
     /// Why no key may be used at all.
     pub(crate) keys_off: Option<String>,
     /// With which algorithms to log in.
-    pub(crate) accepted: Vec<SignatureAlgorithm>,
+    pub(crate) accepted: Vec<PublicKeyAlgorithm>,
     /// The smallest RSA key, in bits, of the server and of the user.
     pub(crate) rsa_bits: usize,
     pub(crate) user_known_hosts: Vec<String>,
     pub(crate) global_known_hosts: Vec<String>,
     pub(crate) policy: HostKeyPolicy,
     pub(crate) hash_known_hosts: bool,
+    /// Files with keys that no host may show.
+    pub(crate) revoked_host_keys: Vec<String>,
+    /// What authorities may sign with.
+    pub(crate) authority_algorithms: Vec<SignatureAlgorithm>,
 }
 
 /// A target, ready to go.
@@ -71,7 +75,7 @@ pub(crate) struct Prepared {
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     command: Bytes,
-    env: Vec<(Bytes, Bytes)>,
+    pub(super) env: Vec<(Bytes, Bytes)>,
     /// No other host has anything to do.
     alone: bool,
 }
@@ -283,6 +287,8 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
         hash_known_hosts: config.hash_known_hosts,
+        revoked_host_keys: Vec::new(),
+        authority_algorithms: SignatureAlgorithm::ALL.to_vec(),
     })
 }
 

@@ -11,6 +11,7 @@ use rustix::process::Signal;
 
 use super::config::{self, Configuration};
 use super::engine::Engine;
+use super::fallback::{self, Fallback};
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
 use super::learning::Learning;
@@ -35,6 +36,7 @@ use crate::writer::{Report, Reports, Streams, Writer};
 enum Ready {
     Ssh(Box<settings::Prepared>),
     Local(Box<Request>),
+    OpenSsh(Box<Request>),
     Unusable(String),
 }
 
@@ -97,17 +99,34 @@ fn resolve(
     command: &Bytes,
 ) -> Result<Vec<Ready>, String> {
     let mut settings = Settings::default();
+    let mut ssh = Fallback::new(plan);
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
         let work = Work::new(command, plan, (id, &target.host), targets.len());
         all.push(match plan.connection.transport {
             Transport::Local => Ready::Local(Box::new(settings::local(id, plan, &target.host, work))),
-            Transport::Ssh => match configuration.host(target) {
-                Ok(config) => match settings.prepare(id, plan, work, configuration.with_variables(config)) {
-                    Ok(prepared) => Ready::Ssh(Box::new(prepared)),
-                    Err(text) => Ready::Unusable(text),
-                },
+            Transport::OpenSsh => match configuration.host(target) {
                 Err(error) if is_global(&error) => return Err(error.to_string()),
+                config => {
+                    let reason = "--transport openssh".to_owned();
+                    Ready::of(ssh.request(id, target, work, config.as_ref().ok(), reason))
+                }
+            },
+            Transport::Ssh => match configuration.host(target) {
+                Ok(config) => {
+                    match settings.prepare(id, plan, work.clone(), configuration.with_variables(config)) {
+                        Ok(prepared) => Ready::Ssh(Box::new(prepared)),
+                        // Seldom enough to be resolved once more.
+                        Err(text) => {
+                            let config = configuration.host(target);
+                            Ready::of(ssh.request(id, target, work, config.as_ref().ok(), text))
+                        }
+                    }
+                }
+                Err(error) if is_global(&error) => return Err(error.to_string()),
+                Err(error) if fallback::can_take(&error) => {
+                    Ready::of(ssh.request(id, target, work, None, error.to_string()))
+                }
                 Err(error) => Ready::Unusable(error.to_string()),
             },
         });
@@ -129,10 +148,17 @@ fn is_global(error: &ConfigError) -> bool {
 }
 
 impl Ready {
+    fn of(request: Result<Request, String>) -> Self {
+        match request {
+            Ok(request) => Self::OpenSsh(Box::new(request)),
+            Err(text) => Self::Unusable(text),
+        }
+    }
+
     fn unusable(&self) -> Option<&str> {
         match self {
             Self::Unusable(reason) => Some(reason),
-            Self::Ssh(_) | Self::Local(_) => None,
+            Self::Ssh(_) | Self::Local(_) | Self::OpenSsh(_) => None,
         }
     }
 }
@@ -223,7 +249,7 @@ fn outside(
     let input = opened.map(|opened| Input::start(opened, commands, report));
     let state = match plan.connection.transport {
         Transport::Ssh => State::load(config::state_home()),
-        Transport::Local => State::default(),
+        Transport::Local | Transport::OpenSsh => State::default(),
     };
     let hosts = Hosts::new(default_known_hosts.to_owned());
     let work = (Pool::new(results, descriptors.threads), done);
@@ -242,6 +268,7 @@ fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {
                 engine.submit_ssh(now, *prepared);
             }
             Ready::Local(request) => engine.submit(now, *request),
+            Ready::OpenSsh(request) => engine.submit_openssh(now, *request),
             Ready::Unusable(message) => engine.tell(unusable(id, message)),
         }
     }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Child, Stdio};
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
 
+use crate::rig::read_until;
 use crate::servers::{Kind, Servers};
 
 /// The lines of a file, none of them twice.
@@ -61,5 +63,49 @@ fn four_processes_that_learn_the_same_200_hosts_leave_the_file_whole() {
         Some(0),
         "{}",
         String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn a_hundred_unknown_hosts_are_one_question() {
+    let servers = Servers::new(&[Kind::Good; 100]);
+    let known = fs::read_to_string(servers.known_hosts()).unwrap();
+    fs::remove_file(servers.known_hosts()).unwrap();
+    let options = ["-o", "StrictHostKeyChecking=ask", "-f", "16", "-q", "-b"];
+    let command = servers.command(&[&options as &[&str], &["-w", "h[001-100]", "--", "x"]].concat());
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words
+        .map(|word| format!("'{}'", word.to_str().unwrap()))
+        .collect();
+    let mut script = Command::new("script");
+    script
+        .args(["-qec", &words.join(" "), "/dev/null"])
+        .env("NO_COLOR", "1");
+    let state = command
+        .get_envs()
+        .find_map(|(name, value)| (name == "XDG_STATE_HOME").then_some(value));
+    script.env("XDG_STATE_HOME", state.flatten().unwrap());
+    let mut child = script
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let question = read_until(&mut screen, "? ");
+    assert!(
+        question.starts_with("The host key of h[001-100] is not known: ssh-ed25519 SHA256:"),
+        "{question}"
+    );
+    keys.write_all(b"yes\n").unwrap();
+    let mut rest = String::new();
+    screen.read_to_string(&mut rest).unwrap();
+    assert_eq!(
+        rest,
+        "yes\r\n---------------\r\nh[001-100] (100)\r\n---------------\r\nhello\r\n"
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(
+        lines(&fs::read_to_string(servers.known_hosts()).unwrap()),
+        lines(&known)
     );
 }

@@ -337,7 +337,7 @@ impl Sim {
                 Some(addresses) => Answer::Resolved(Ok(addresses.clone())),
                 None => Answer::Resolved(Err("Name or service not known".to_owned())),
             },
-            Action::JudgeHostKey { question, key } => {
+            Action::JudgeHostKey { question, key, .. } => {
                 self.shown.push(key.key_type());
                 let first = self.first_judgements.pop_front();
                 let judgement = first.unwrap_or_else(|| self.judgement.clone());
@@ -387,6 +387,7 @@ impl Sim {
         let keys = (0..).zip(&self.keys).map(|(index, key)| Offer {
             identity: Identity {
                 key: key.public().clone(),
+                certificate: None,
                 proven: self.proven && index == 0,
                 hardware: false,
             },
@@ -397,6 +398,7 @@ impl Sim {
             keys: keys.collect(),
             memory: self.memory.clone(),
             known_host_key_types: self.known_types.clone(),
+            known_authority: false,
             skipped: Vec::new(),
         }
     }

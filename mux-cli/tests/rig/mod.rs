@@ -78,7 +78,8 @@ impl Rig {
         let dir = self.dir.path().display();
         let text = format!(
             "{first}\nHost *\n  HostName 127.0.0.1\n  Port {}\n  IdentityFile {dir}/id\n  IdentityAgent none\n  \
-             UserKnownHostsFile {dir}/known_hosts\n  GlobalKnownHostsFile /dev/null\n",
+             UserKnownHostsFile {dir}/known_hosts\n  GlobalKnownHostsFile /dev/null\n  \
+             StrictHostKeyChecking yes\n",
             self.port
         );
         fs::write(self.path("config"), text).unwrap();
@@ -87,6 +88,19 @@ impl Rig {
     /// The process that serves connections.
     pub(crate) fn sshd_id(&self) -> u32 {
         self.sshd.as_ref().unwrap().id()
+    }
+
+    /// The server goes, and one with further lines of sshd_config comes in its place.
+    pub(crate) fn restart(&mut self, lines: &str) {
+        self.stop();
+        self.start(lines);
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut sshd) = self.sshd.take() {
+            let _ = sshd.kill();
+            let _ = sshd.wait();
+        }
     }
 
     fn start(&mut self, lines: &str) {
@@ -195,10 +209,7 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        if let Some(mut sshd) = self.sshd.take() {
-            let _ = sshd.kill();
-            let _ = sshd.wait();
-        }
+        self.stop();
     }
 }
 

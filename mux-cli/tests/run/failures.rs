@@ -170,35 +170,11 @@ fn a_revoked_host_key_is_refused() {
 }
 
 #[test]
-fn a_line_that_is_not_honoured_fails_its_host_alone() {
-    let rig = Rig::new();
-    rig.configure("Host far\n  ProxyJump gate");
-    let stderr = "ok=1 unreachable=1 in TIME\nunreachable: far: dns: DIR/config line 2: ProxyJump gate: not supported yet\n";
-    rig.check(
-        &["-w", "far,web1", "--", "echo hello"],
-        4,
-        "web1: hello\n",
-        stderr,
-    );
-}
-
-#[test]
 fn a_configuration_that_no_host_can_use_is_a_configuration_error() {
     let rig = Rig::new();
     rig.configure("Frobnicate yes");
     let stderr = "mux: DIR/config line 1: Bad configuration option: frobnicate\n";
     rig.check(&["-w", "web[1-9]", "--", "true"], 2, "", stderr);
-}
-
-#[test]
-fn what_asks_for_unverified_host_keys_is_refused_with_the_alternative() {
-    let ran = Rig::new().run(&["-o", "StrictHostKeyChecking=no", "-w", "web1", "--", "true"]);
-    assert_eq!(ran.status, 2);
-    assert!(
-        ran.stderr.contains("StrictHostKeyChecking no") && ran.stderr.contains("accept-new"),
-        "{}",
-        ran.stderr
-    );
 }
 
 #[test]

@@ -9,12 +9,12 @@ use mux_ssh::keys::PublicKey;
 use crate::keys::detached;
 use crate::rig::{Ran, Rig, free_port, read_until, write_key};
 
-fn fingerprint(key: &str) -> String {
+pub(crate) fn fingerprint(key: &str) -> String {
     PublicKey::parse_line(key).unwrap().key.fingerprint_sha256()
 }
 
 /// Hosts `web1` to `web4` that are filed under names of their own, and of which nobody knows any.
-fn rig() -> Rig {
+pub(crate) fn rig() -> Rig {
     let rig = Rig::new();
     let aliases = (1..5).map(|number| format!("Host web{number}\n  HostKeyAlias web{number}\n"));
     rig.configure(&aliases.collect::<String>());
@@ -38,7 +38,7 @@ fn check(rig: &Rig, args: &[&str], status: i32, stdout: &str, stderr: &str) {
 }
 
 /// The file with these hosts, each with the key that the server has.
-fn written(rig: &Rig, hosts: &[&str]) -> String {
+pub(crate) fn written(rig: &Rig, hosts: &[&str]) -> String {
     hosts
         .iter()
         .map(|host| format!("{host} {}\n", rig.host_key))
@@ -46,7 +46,7 @@ fn written(rig: &Rig, hosts: &[&str]) -> String {
 }
 
 /// The lines of known_hosts, sorted: in which order hosts answer is their own affair.
-fn known_hosts(rig: &Rig) -> String {
+pub(crate) fn known_hosts(rig: &Rig) -> String {
     let text = fs::read_to_string(rig.path("known_hosts")).unwrap_or_default();
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     lines.sort_unstable();
@@ -230,7 +230,7 @@ fn what_is_asked_for_wrongly_is_a_usage_error() {
         (&["--yes", "--from", "x", "web1"], "cannot be used with"),
         (
             &["--yes", "--transport", "local", "web1"],
-            "--transport local: it has no host keys; leave it out",
+            "--transport: only the native one sees host keys; leave it out",
         ),
     ] {
         let ran = learn(&rig, args);
@@ -240,15 +240,15 @@ fn what_is_asked_for_wrongly_is_a_usage_error() {
 }
 
 /// `mux` at its question.
-struct Asked {
+pub(crate) struct Asked {
     child: Child,
     keys: ChildStdin,
-    screen: ChildStdout,
-    question: String,
+    pub(crate) screen: ChildStdout,
+    pub(crate) question: String,
 }
 
 impl Asked {
-    fn new(rig: &Rig, names: &[&str], args: &[&str]) -> Self {
+    pub(crate) fn new(rig: &Rig, names: &[&str], args: &[&str]) -> Self {
         let mut script = rig.typed(&rig.subcommand(names, args));
         let mut child = script.spawn().unwrap();
         let (keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -261,12 +261,12 @@ impl Asked {
         }
     }
 
-    fn types(&mut self, text: &str) {
+    pub(crate) fn types(&mut self, text: &str) {
         self.keys.write_all(text.as_bytes()).unwrap();
     }
 
     /// What is said until the end, and the exit status.
-    fn ends(mut self) -> (String, i32) {
+    pub(crate) fn ends(mut self) -> (String, i32) {
         let mut rest = String::new();
         std::io::Read::read_to_string(&mut self.screen, &mut rest).unwrap();
         drop(self.keys);

@@ -5,6 +5,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod asking;
+mod certificates;
 mod directories;
 mod environment;
 mod failures;
@@ -13,6 +15,7 @@ mod inputs;
 mod keys;
 mod learning;
 mod limits;
+mod openssh;
 mod prompts;
 mod results;
 mod retries;

@@ -14,7 +14,7 @@ use super::packet::Packet;
 use super::userauth;
 use super::{AuthMethod, Identity, Methods, QuestionId, SessionBinding};
 use crate::Error;
-use crate::algorithms::SignatureAlgorithm;
+use crate::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 
 /// Banners of one login, all together: a page of legal text is 4 KiB.
 const MAX_BANNER_BYTES: usize = 64 * 1024;
@@ -116,7 +116,7 @@ enum Request {
     None,
     Query {
         identity: usize,
-        algorithm: SignatureAlgorithm,
+        algorithm: PublicKeyAlgorithm,
     },
     Signed {
         identity: usize,

@@ -3,7 +3,7 @@
 use super::{
     Auth, MAX_BANNER_BYTES, MAX_BANNERS, MAX_METHODS, MAX_PARTIAL, Progress, Refusal, Request, Service, Step,
 };
-use crate::algorithms::SignatureAlgorithm;
+use crate::algorithms::PublicKeyAlgorithm;
 use crate::client::events::Events;
 use crate::client::incoming::cut;
 use crate::client::userauth::USERAUTH;
@@ -170,7 +170,7 @@ impl Auth {
     fn pk_ok(
         &mut self,
         mut reader: Reader<'_>,
-        (identity, algorithm): (usize, SignatureAlgorithm),
+        (identity, algorithm): (usize, PublicKeyAlgorithm),
         events: &mut Events,
     ) -> Result<Progress, Error> {
         let (name, blob) = (reader.string()?, reader.string()?);

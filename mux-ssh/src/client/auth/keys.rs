@@ -4,7 +4,7 @@
 use bytes::BytesMut;
 
 use super::{Auth, Request, Step};
-use crate::algorithms::{KeyType, SignatureAlgorithm};
+use crate::algorithms::{KeyType, PublicKeyAlgorithm, SignatureAlgorithm};
 use crate::client::events::Events;
 use crate::client::packet::Packet;
 use crate::client::{Event, Identity, QuestionId, userauth};
@@ -54,22 +54,26 @@ impl Auth {
         };
     }
 
-    /// What this key signs with. Only RSA has a choice, and only there is the server's list asked (RFC 8332 §3.3):
-    /// some servers list nothing else. One that said nothing, or has not said it yet, gets what RFC 8332 §3 recommends
-    /// to all: dropbear has nothing above it.
-    fn algorithm_for(&self, identity: &Identity) -> Option<SignatureAlgorithm> {
+    /// As what this key is shown and signs. Only RSA has a choice, and only there is the server's list asked (RFC 8332
+    /// §3.3): some servers list nothing else. One that said nothing, or has not said it yet, gets what RFC 8332 §3
+    /// recommends to all: dropbear has nothing above it.
+    fn algorithm_for(&self, identity: &Identity) -> Option<PublicKeyAlgorithm> {
         let key_type = identity.key.key_type();
-        let mut possible = key_type.signature_algorithms().iter().copied();
+        let mut possible = PublicKeyAlgorithm::ALL.iter().copied().filter(|algorithm| {
+            algorithm.key_type() == key_type && algorithm.is_certificate() == identity.certificate.is_some()
+        });
         match &self.algorithms {
             Some(accepted) if key_type == KeyType::Rsa => {
-                possible.find(|algorithm| accepted.contains(algorithm))
+                possible.find(|algorithm| accepted.contains(&algorithm.signature()))
             }
-            None if key_type == KeyType::Rsa => Some(SignatureAlgorithm::RsaSha2_256),
+            None if key_type == KeyType::Rsa => {
+                possible.find(|algorithm| algorithm.signature() == SignatureAlgorithm::RsaSha2_256)
+            }
             Some(_) | None => possible.next(),
         }
     }
 
-    fn query(&self, identity: usize, algorithm: SignatureAlgorithm) -> Step {
+    fn query(&self, identity: usize, algorithm: PublicKeyAlgorithm) -> Step {
         let mut payload = BytesMut::new();
         userauth::publickey(
             &mut payload,
@@ -88,13 +92,14 @@ impl Auth {
     pub(super) fn sign(
         &mut self,
         identity: usize,
-        algorithm: SignatureAlgorithm,
+        algorithm: PublicKeyAlgorithm,
         events: &mut Events,
     ) -> Step {
         let mut data = BytesMut::new();
         Writer::new(&mut data).string(&self.binding.session_id);
         userauth::publickey(&mut data, &self.config.user, self.key(identity), algorithm, true);
         let data = data.freeze();
+        let algorithm = algorithm.signature();
         let question = self.question();
         let binding = self.binding.clone();
         events.push(Event::Sign {
@@ -112,11 +117,12 @@ impl Auth {
         }
     }
 
+    /// What is shown of an identity.
     pub(super) fn key(&self, identity: usize) -> &[u8] {
         self.config
             .identities
             .get(identity)
-            .map(|identity| identity.key.blob())
+            .map(Identity::blob)
             .unwrap_or_default()
     }
 }

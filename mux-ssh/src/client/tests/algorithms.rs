@@ -27,6 +27,7 @@ fn rsa() -> PublicKey {
 fn asked(accepted: Option<Vec<SignatureAlgorithm>>) -> (Result<(), Error>, Option<SignatureAlgorithm>, bool) {
     let identity = Identity {
         key: rsa(),
+        certificate: None,
         proven: true,
         hardware: false,
     };

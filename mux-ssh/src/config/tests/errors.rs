@@ -269,7 +269,7 @@ fn lists_of_algorithms_that_leave_nothing_name_their_line() {
         config.algorithms().unwrap_err().to_string(),
         format!("{FILE} line 1: Ciphers 3des-cbc leaves no algorithm that is supported")
     );
-    let config = World::user("PubkeyAcceptedAlgorithms -rsa-*,ecdsa-*\n")
+    let config = World::user("PubkeyAcceptedAlgorithms -rsa-*,ecdsa-*,sk-*,*-cert-*\n")
         .resolve("a")
         .unwrap();
     let names: Vec<_> = config
