@@ -16,6 +16,7 @@ mod keys;
 mod learning;
 mod limits;
 mod openssh;
+mod passwords;
 mod prompts;
 mod results;
 mod retries;
