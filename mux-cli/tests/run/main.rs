@@ -15,6 +15,7 @@ mod inputs;
 mod keys;
 mod learning;
 mod limits;
+mod login_matrix;
 mod openssh;
 mod passwords;
 mod prompts;
