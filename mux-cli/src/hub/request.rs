@@ -10,10 +10,10 @@ use bytes::Bytes;
 use mux_ssh::Secret;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use mux_ssh::client::{AuthMethod, Identity, Keepalive, Methods, Prompt, QuestionId, SessionBinding};
-use mux_ssh::keys::{Certificate, CertificateError, PublicKey};
+use mux_ssh::keys::PublicKey;
 use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
-use super::RequestId;
+use super::{RequestId, Shown};
 pub use crate::plan::{Family, MissingStatus};
 
 /// One command on one target, with everything resolved: names, ports, users, limits.
@@ -31,6 +31,8 @@ pub struct Request {
     pub user: String,
     /// How to get there.
     pub transport: Transport,
+    /// By which way.
+    pub route: Route,
     /// The command, byte for byte as the remote login shell gets it.
     pub command: Bytes,
     /// Variables to set before: names and values.
@@ -75,6 +77,19 @@ pub struct OpenSsh {
     pub reason: String,
 }
 
+/// The way to a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// From here.
+    #[default]
+    Direct,
+    /// Through a connection that [`Hub::add_hop`](super::Hub::add_hop) told of, shared with all others that go through
+    /// it.
+    Jump(RequestId),
+    /// Through a process whose standard input and output are the connection: the line for the user's shell.
+    Command(Arc<str>),
+}
+
 /// What the SSH client of a connection needs to know, shared by all targets for which it is the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshOptions {
@@ -88,6 +103,8 @@ pub struct SshOptions {
     pub methods: Methods,
     /// Ways that are not, and why; said where a server offers nothing else.
     pub left_out: Vec<(AuthMethod, String)>,
+    /// The socket of the agent that the command may use, unless the host's key is not verified.
+    pub forward_agent: Option<Arc<str>>,
     /// When keys are changed.
     pub rekey: RekeyLimits,
 }
@@ -120,7 +137,7 @@ pub enum Action {
         /// The key.
         key: PublicKey,
         /// The certificate that it was shown in, or what is wrong with that one.
-        certificate: Option<Result<Arc<Certificate>, CertificateError>>,
+        certificate: Option<Shown>,
     },
     /// Sign with a key of the user. Answered by [`Answer::Signed`].
     Sign {
@@ -159,6 +176,16 @@ pub enum Action {
         /// Whether that was all there is, its end included.
         whole: bool,
     },
+}
+
+impl Action {
+    pub(super) fn judge(question: QuestionId, key: PublicKey, certificate: Option<Shown>) -> Self {
+        Self::JudgeHostKey {
+            question,
+            key,
+            certificate,
+        }
+    }
 }
 
 /// What a command may be given to read.

@@ -175,17 +175,18 @@ impl Outside {
         Some(subject.asked(&self.who(&subject.user, &waiting)))
     }
 
-    /// For whom: `deploy@web1` in a run of one host, else `deploy` and `3 hosts: web[1-3]`.
+    /// For whom: `deploy@web1` where only one host has this user, else `deploy` and `3 hosts: web[1-3]`.
     fn who(&self, user: &str, waiting: &[RequestId]) -> Who {
         let names = self.names(waiting);
+        let all = self.prompting.users.get(user).copied().unwrap_or_default();
         let user = Printable::new(user);
         let count = waiting.len();
-        if self.targets.len() == 1 {
+        if all == 1 {
             let known = waiting.first().and_then(|request| self.targets.get(request));
             let host = known.map_or(names.as_str(), |known| &known.shown.host);
             return Who::One(format!("{user}@{}", Printable::new(host)));
         }
-        let so_far = if count < self.targets.len() { " so far" } else { "" };
+        let so_far = if count < all { " so far" } else { "" };
         let hosts = if count == 1 { "host" } else { "hosts" };
         Who::Many {
             user: user.to_string(),
@@ -231,7 +232,7 @@ impl Outside {
 /// Who wants to know, for the words of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Who {
-    /// The only host of the run.
+    /// The only host with this user.
     One(String),
     Many {
         user: String,

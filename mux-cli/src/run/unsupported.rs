@@ -3,7 +3,7 @@
 //! line means.
 
 use mux_ssh::config::{
-    AddKeysToAgent, ForwardAgent, HostConfig, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
+    AddKeysToAgent, HostConfig, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
 };
 
 /// # Errors
@@ -36,28 +36,19 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
         keys.known_hosts_command
             .as_ref()
             .map(|command| (&command.origin, "KnownHostsCommand", command.value.join(" "))),
-        Some(&keys.revoked_host_keys)
-            .filter(|files| !files.value.is_empty())
-            .map(|files| (&files.origin, "RevokedHostKeys", files.value.join(" "))),
     ];
     lines.into_iter().flatten().next()
 }
 
 fn proxy(config: &HostConfig) -> Option<Line<'_>> {
-    let proxy = config.proxy.as_ref()?;
-    Some(match &proxy.value {
-        Proxy::Jump(hops) => {
-            let hosts: Vec<&str> = hops.iter().map(|hop| hop.host.as_str()).collect();
-            (&proxy.origin, "ProxyJump", hosts.join(","))
-        }
+    let fdpass = &config.session.proxy_use_fdpass;
+    match &config.proxy.as_ref()?.value {
+        Proxy::Jump(_) => None,
         // A command that hands over a socket can't be used as one that is a pipe.
-        Proxy::Command(_) if config.session.proxy_use_fdpass.value => (
-            &config.session.proxy_use_fdpass.origin,
-            "ProxyUseFdpass",
-            "yes".to_owned(),
-        ),
-        Proxy::Command(command) => (&proxy.origin, "ProxyCommand", command.clone()),
-    })
+        Proxy::Command(_) => fdpass
+            .value
+            .then(|| (&fdpass.origin, "ProxyUseFdpass", "yes".to_owned())),
+    }
 }
 
 fn bound<'a>(keyword: &'static str, text: Option<&'a Sourced<String>>) -> Option<Line<'a>> {
@@ -74,8 +65,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
         on("HostbasedAuthentication", &login.hostbased_authentication),
         (login.add_keys_to_agent.value != AddKeysToAgent::No)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
-        (login.forward_agent.value != ForwardAgent::No)
-            .then(|| ("ForwardAgent", login.forward_agent.origin.clone())),
         (login.security_key_provider.as_ref())
             .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),
         // The name's key is verified all the same; an address that is filed under another key ends nothing.
@@ -85,8 +74,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
             .then(|| ("VerifyHostKeyDNS", keys.verify_host_key_dns.origin.clone())),
         (keys.update_host_keys.value != YesNoAsk::No)
             .then(|| ("UpdateHostKeys", keys.update_host_keys.origin.clone())),
-        (keys.ca_signature_algorithms.as_ref())
-            .and_then(|list| named("CASignatureAlgorithms", list.origin.clone())),
         // Without it localhost's key is verified like any other: stricter than asked, never laxer.
         on(
             "NoHostAuthenticationForLocalhost",
@@ -154,7 +141,6 @@ mod tests {
             "CertificateFile /id-cert.pub",
             "PKCS11Provider /lib/p11.so",
             "KnownHostsCommand /bin/keys %H",
-            "RevokedHostKeys /etc/revoked",
         ] {
             assert_eq!(
                 refuse(&config(&format!("# first\n{line}\n"))),

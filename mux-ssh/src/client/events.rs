@@ -63,6 +63,7 @@ fn weight(event: &Event) -> usize {
             }
         },
         Event::Disconnected { description, .. } => description.len(),
+        Event::HostKeys(keys) | Event::HostKeysProven(keys) => keys.iter().map(|key| key.blob().len()).sum(),
         Event::ExitSignal { signal, message, .. } => signal.len() + message.len(),
         Event::ChannelFailed {
             reason: ChannelFailure::Refused { text, .. },
@@ -88,6 +89,7 @@ fn weight(event: &Event) -> usize {
         | Event::Authenticated { .. }
         | Event::Learned(_)
         | Event::Opened { .. }
+        | Event::AgentOpened { .. }
         | Event::Eof { .. }
         | Event::ExitStatus { .. }
         | Event::StdinRoom { .. }

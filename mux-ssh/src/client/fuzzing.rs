@@ -91,6 +91,7 @@ impl World {
             },
             spare: setup & 0b1000_0000 != 0,
             cautious: setup & 0b0100_0000 != 0,
+            host_keys: true,
             ..ClientConfig::default()
         });
         if let Some(&family) = FAMILIES.get(usize::from(setup >> 1 & 0b111)) {
@@ -243,11 +244,14 @@ impl World {
                 self.over |= self.session.advance().is_err();
                 return;
             }
+            Event::HostKeys(keys) => return self.session.host_keys.ask(keys),
             Event::Output { channel, data, .. } => {
                 assert!(!data.is_empty());
                 (channel, false)
             }
-            Event::Opened { channel }
+            // No agent was offered, so that there is no such command.
+            Event::AgentOpened { channel }
+            | Event::Opened { channel }
             | Event::Eof { channel }
             | Event::ExitStatus { channel, .. }
             | Event::ExitSignal { channel, .. }
@@ -256,6 +260,7 @@ impl World {
             Event::ChannelFailed { channel, .. } | Event::ChannelClosed { channel } => (channel, true),
             Event::Stage(_)
             | Event::HostKey { .. }
+            | Event::HostKeysProven(_)
             | Event::KeyRefused { .. }
             | Event::MethodRefused { .. }
             | Event::PartialSuccess { .. }
