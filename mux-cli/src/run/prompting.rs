@@ -26,6 +26,8 @@ const NOBODY: &str = "there is no terminal to ask on, and no program (SSH_ASKPAS
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Subject {
     user: String,
+    /// The jump host, if it is one: what is right there is nobody else's to know.
+    hop: Option<RequestId>,
     prompt: Prompt,
 }
 
@@ -120,6 +122,7 @@ impl Outside {
         };
         let subject = Subject {
             user: known.user.clone(),
+            hop: known.is_hop.then_some(ticket.request),
             prompt,
         };
         let one = Waiting { ticket, question };
@@ -152,8 +155,8 @@ impl Outside {
     pub(super) fn ask_prompts(&mut self, now: Instant, net: &mut Net) {
         let mut due = Vec::new();
         for (subject, (state, waiting)) in &mut self.prompting.subjects {
-            let all = self.prompting.users.get(&subject.user);
-            let is_due = |at| at <= now || all.is_some_and(|all| waiting.len() >= *all);
+            let all = all(&self.prompting.users, subject);
+            let is_due = |at| at <= now || waiting.len() >= all;
             if state.due().is_some_and(is_due) {
                 *state = State::Due;
                 due.push(subject.clone());
@@ -172,14 +175,14 @@ impl Outside {
         if waiting.is_empty() {
             return None;
         }
-        Some(subject.asked(&self.who(&subject.user, &waiting)))
+        Some(subject.asked(&self.who(subject, &waiting)))
     }
 
     /// For whom: `deploy@web1` where only one host has this user, else `deploy` and `3 hosts: web[1-3]`.
-    fn who(&self, user: &str, waiting: &[RequestId]) -> Who {
+    fn who(&self, subject: &Subject, waiting: &[RequestId]) -> Who {
         let names = self.names(waiting);
-        let all = self.prompting.users.get(user).copied().unwrap_or_default();
-        let user = Printable::new(user);
+        let all = all(&self.prompting.users, subject);
+        let user = Printable::new(&subject.user);
         let count = waiting.len();
         if all == 1 {
             let known = waiting.first().and_then(|request| self.targets.get(request));
@@ -226,6 +229,14 @@ impl Outside {
         for subject in open {
             self.answered(&subject, Err(NOT_ASKED.to_owned()));
         }
+    }
+}
+
+/// How many hosts may want to know this.
+fn all(users: &HashMap<String, usize>, subject: &Subject) -> usize {
+    match subject.hop {
+        Some(_) => 1,
+        None => users.get(&subject.user).copied().unwrap_or_default(),
     }
 }
 
@@ -295,6 +306,7 @@ mod tests {
     fn check(prompt: Prompt, who: &Who, expected: &[(&str, Echo)]) {
         let subject = Subject {
             user: "deploy".to_owned(),
+            hop: None,
             prompt,
         };
         let fields = expected.iter().map(|(text, echo)| ((*text).to_owned(), *echo));
@@ -372,6 +384,7 @@ mod tests {
         };
         let asked = Subject {
             user: String::new(),
+            hop: None,
             prompt: long,
         }
         .asked(&many());

@@ -293,6 +293,23 @@ fn a_password_or_questions_and_then_a_key() {
 }
 
 #[test]
+fn a_jump_host_is_asked_about_by_itself() {
+    let rig = Rig::with_password(PASSWORD);
+    let ran = with_askpass(
+        &rig,
+        "echo secret",
+        &["-J", "deploy@gate", "-w", "web[1-2]", "--", "echo hello"],
+    );
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
+    let asked = asked(&rig);
+    let lines: Vec<&str> = asked.lines().collect();
+    assert_eq!(lines.len(), 2, "{asked}");
+    assert_eq!(lines[0], "deploy@gate's password: ", "{asked}");
+    assert!(lines[1].starts_with("password for deploy@ ("), "{asked}");
+    check_log(&rig, &[("Accepted password", 3)]);
+}
+
+#[test]
 fn half_a_login_says_what_was_right_and_what_was_not() {
     let rig = Rig::with_password("AuthenticationMethods publickey,password");
     let ran = with_askpass(&rig, "echo wrong", &["-w", "web1", "--", "true"]);
