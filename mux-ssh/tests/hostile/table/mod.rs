@@ -14,6 +14,7 @@ pub(crate) mod jumps;
 pub(crate) mod kex;
 pub(crate) mod login;
 pub(crate) mod packets;
+pub(crate) mod prompts;
 pub(crate) mod rekey;
 
 use self::harness::Case;
@@ -117,6 +118,7 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
         certificates::ROWS,
         rekey::ROWS,
         login::ROWS,
+        prompts::ROWS,
         connection::ROWS,
         jumps::ROWS,
         agent::ROWS,
