@@ -228,6 +228,7 @@ impl Pair {
                 | server::Event::Room { .. }
                 | server::Event::SessionClosed { .. }
                 | server::Event::Answer { .. }
+                | server::Event::DirectTcpip { .. }
                 | server::Event::Disconnected { .. } => {}
             }
         }

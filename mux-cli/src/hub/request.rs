@@ -193,7 +193,8 @@ pub enum Answer {
     },
     /// To [`Action::Feed`]; empty: there is no more.
     Fed(Bytes),
-    /// A person is being asked (`true`) or has answered (`false`): deadlines stand still in between.
+    /// A person is being asked (`true`) or has answered (`false`), or a file of ours is written to: deadlines measure the
+    /// other side, and stand still in between.
     Asking(bool),
 }
 
@@ -232,6 +233,13 @@ pub struct KeyId(pub u32);
 pub enum Judgement {
     /// Go on.
     Accept,
+    /// Go on, but with nothing that a host in the place of the right one could use: no password, no answers to its
+    /// questions, no agent.
+    Distrust,
+    /// The key was all that was wanted: close, and all is well.
+    Enough,
+    /// A person is to be asked, who may take any time: let go of the connection, and wait for another judgement.
+    Later,
     /// The host is known by other types of key, these, and nobody had looked before it was asked for one: connect once
     /// more and ask for them first.
     AskForOthers(Vec<KeyType>),

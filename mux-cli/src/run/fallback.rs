@@ -11,7 +11,7 @@ use mux_ssh::config::{ConfigError, HostConfig, Origin, Problem, Proxy};
 use super::openssh::{self, quoted};
 use super::settings::{self, BUSY, Work};
 use crate::hub::{OpenSsh, Request, RequestId, Transport};
-use crate::plan::{Family, Plan};
+use crate::plan::{Action, Family, Plan};
 use crate::targets::Target;
 
 /// Whether ssh understands what we don't.
@@ -53,6 +53,10 @@ impl<'a> Fallback<'a> {
         config: Option<&HostConfig>,
         reason: String,
     ) -> Result<Request, String> {
+        // It logs in; host keys are to be seen before anybody does.
+        if matches!(self.plan.action, Action::LearnHosts(_)) {
+            return Err(reason);
+        }
         let Some(program) = self.program.get_or_insert_with(openssh::find) else {
             return Err(format!(
                 "{reason}: there is no ssh in PATH, which would be used for it"

@@ -13,7 +13,7 @@ use mux_ssh::transport::RekeyLimits;
 
 use super::unsupported;
 use crate::hub::{Request, RequestId, SshOptions, Transport};
-use crate::plan::{Connection, Family, Plan};
+use crate::plan::{Action, Connection, Family, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -151,7 +151,18 @@ impl Settings {
             login_timeout: connection.login_timeout.unwrap_or(LOGIN_TIMEOUT),
             command_timeout: plan.timeout,
         };
-        let profile = shared(&mut self.profile, profile(config)?);
+        let mut profile = profile(config)?;
+        match &plan.action {
+            Action::Run(_) | Action::ListHosts => {}
+            // Whatever is new is written down, unless somebody has to look at it first.
+            Action::LearnHosts(learn) => {
+                profile.policy = match learn.yes || learn.from.is_some() {
+                    true => HostKeyPolicy::AcceptNew,
+                    false => HostKeyPolicy::Ask,
+                }
+            }
+        }
+        let profile = shared(&mut self.profile, profile);
         Ok(Prepared {
             request,
             host_key_name,

@@ -14,6 +14,7 @@ use super::engine::Engine;
 use super::fallback::{self, Fallback};
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
+use super::learning::Learning;
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
@@ -59,9 +60,10 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         .map(|text| format!("-x {text}: leaves nothing out"))
         .collect();
     let targets = selection.targets.into_vec();
-    let command = match &plan.action {
+    let (command, learning) = match &plan.action {
         Action::ListHosts => return Ok(print(&list(&targets))),
-        Action::Run(command) => Bytes::copy_from_slice(command),
+        Action::Run(command) => (Bytes::copy_from_slice(command), None),
+        Action::LearnHosts(learn) => (Bytes::new(), Some(Learning::new(learn)?)),
     };
     let ready = resolve(plan, &mut configuration, &targets, &command)?;
     directories::prepare(&plan.output.save)?;
@@ -70,7 +72,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         plan,
         targets,
         ready,
-        opened,
+        (opened, learning),
         warnings,
         &configuration.default_known_hosts(),
     ) {
@@ -175,7 +177,7 @@ fn run(
     plan: &Plan,
     targets: Vec<Target>,
     ready: Vec<Ready>,
-    opened: Option<Opened>,
+    (opened, learning): (Option<Opened>, Option<Learning>),
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> Result<u8, String> {
@@ -205,7 +207,7 @@ fn run(
     let outside = outside(
         plan,
         &driver,
-        opened,
+        (opened, learning),
         &descriptors,
         targets.len(),
         default_known_hosts,
@@ -236,7 +238,7 @@ fn run(
 fn outside(
     plan: &Plan,
     driver: &Driver<Wire>,
-    opened: Option<Opened>,
+    (opened, learning): (Option<Opened>, Option<Learning>),
     descriptors: &limits::Descriptors,
     commands: usize,
     default_known_hosts: &str,
@@ -251,7 +253,7 @@ fn outside(
     };
     let hosts = Hosts::new(default_known_hosts.to_owned());
     let work = (Pool::new(results, descriptors.threads), done);
-    Ok(Outside::new(hosts, state, work, input.transpose()?))
+    Ok(Outside::new(hosts, state, work, input.transpose()?, learning))
 }
 
 fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {

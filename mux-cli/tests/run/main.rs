@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod asking;
 mod certificates;
 mod directories;
 mod environment;
@@ -12,6 +13,7 @@ mod failures;
 mod host_keys;
 mod inputs;
 mod keys;
+mod learning;
 mod limits;
 mod openssh;
 mod prompts;

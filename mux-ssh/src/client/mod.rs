@@ -198,6 +198,12 @@ impl Client {
         }
     }
 
+    /// The key that the server has is not the right one, and it is connected to for all that. To be called before the
+    /// key is accepted: the server gets no password and no answer to its questions.
+    pub fn distrust_server(&mut self) {
+        self.session.distrust_server();
+    }
+
     /// Answers [`Event::Sign`] with a signature blob (RFC 4253 §6.6); `None`: the identity cannot sign, try the next.
     pub fn answer_signature(&mut self, question: QuestionId, signature: Option<Bytes>) {
         if self.is_over() {

@@ -39,6 +39,8 @@ pub struct KeyTypes {
 pub struct Mismatch {
     /// Where it stands.
     pub place: Place,
+    /// Its type, if this build knows it.
+    pub key_type: Option<KeyType>,
     /// The known key's fingerprint, as OpenSSH prints it.
     pub fingerprint: String,
 }
@@ -260,6 +262,7 @@ impl Entry {
     fn mismatch(&self) -> Mismatch {
         Mismatch {
             place: self.place.clone(),
+            key_type: self.key_type,
             fingerprint: fingerprint_sha256(&self.blob),
         }
     }

@@ -48,13 +48,17 @@ use hashed::HashedNames;
 pub struct Place {
     /// The file, as it was named.
     pub file: Arc<str>,
-    /// Counted from 1.
+    /// Counted from 1; 0: it was just added.
     pub line: u32,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", Printable::new(&self.file), self.line)
+        let file = Printable::new(&self.file);
+        match self.line {
+            0 => file.fmt(f),
+            line => write!(f, "{file}:{line}"),
+        }
     }
 }
 
