@@ -12,7 +12,6 @@ use mux_core::Key;
 use mux_ssh::agent::{AgentEvent, AgentIdentity, AgentRequest};
 use mux_ssh::algorithms::SignatureAlgorithm;
 use mux_ssh::client::{QuestionId, SessionBinding};
-use mux_ssh::keys::PublicKey;
 
 use super::net::Net;
 use crate::hub::{Answer, Ticket};
@@ -45,7 +44,10 @@ pub(crate) struct Wanted {
     pub(crate) ticket: Ticket,
     pub(crate) question: QuestionId,
     pub(crate) socket: Arc<str>,
-    pub(crate) key: PublicKey,
+    /// What the agent knows the key by.
+    pub(crate) key: Bytes,
+    /// Somebody has to touch something first: no deadline runs meanwhile.
+    pub(crate) touch: bool,
     pub(crate) algorithm: SignatureAlgorithm,
     pub(crate) data: Bytes,
     pub(crate) binding: SessionBinding,
@@ -57,9 +59,16 @@ enum Use {
     Listing(Arc<str>),
     Signing {
         ticket: Ticket,
-        question: Option<QuestionId>,
+        question: Option<Asked>,
         socket: Arc<str>,
     },
+}
+
+/// A question of the client that the agent is answering.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    question: QuestionId,
+    touch: bool,
 }
 
 /// All agents of a run.
@@ -183,10 +192,9 @@ impl Agents {
                 socket,
             }) => {
                 self.by_ticket.remove(&ticket);
-                if let Some(question) = question {
+                if let Some(asked) = question {
                     let signature = Err(format!("agent {socket}: {}", words(&socket, kind)));
-                    self.answers
-                        .push((ticket, Answer::Signed { question, signature }));
+                    self.answer(ticket, asked, signature);
                 }
                 self.fill(net);
             }
@@ -203,12 +211,21 @@ impl Agents {
 
     fn signed(&mut self, net: &mut Net, key: Key, signature: Result<Bytes, String>) {
         if let Some(Use::Signing { ticket, question, .. }) = self.links.get_mut(&key)
-            && let Some(question) = question.take()
+            && let Some(asked) = question.take()
         {
-            self.answers
-                .push((*ticket, Answer::Signed { question, signature }));
+            let ticket = *ticket;
+            self.answer(ticket, asked, signature);
         }
         self.fill(net);
+    }
+
+    fn answer(&mut self, ticket: Ticket, asked: Asked, signature: Result<Bytes, String>) {
+        let Asked { question, touch } = asked;
+        if touch {
+            self.answers.push((ticket, Answer::Asking(false)));
+        }
+        self.answers
+            .push((ticket, Answer::Signed { question, signature }));
     }
 
     /// Gives waiting signatures a socket, as long as there may be more.
@@ -288,10 +305,16 @@ impl Agents {
 
     fn ask(&mut self, net: &mut Net, key: Key, wanted: &Wanted) {
         if let Some(Use::Signing { question, .. }) = self.links.get_mut(&key) {
-            *question = Some(wanted.question);
+            *question = Some(Asked {
+                question: wanted.question,
+                touch: wanted.touch,
+            });
+        }
+        if wanted.touch {
+            self.answers.push((wanted.ticket, Answer::Asking(true)));
         }
         if let Some(agent) = net.agent(key) {
-            agent.sign(wanted.key.blob(), wanted.algorithm, &wanted.data);
+            agent.sign(&wanted.key, wanted.algorithm, &wanted.data);
         }
     }
 }

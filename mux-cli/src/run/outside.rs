@@ -19,8 +19,9 @@ use super::net::{Heard, Net};
 use super::offers::Offers;
 use super::questions::Questions;
 use super::settings::{Prepared as Target, Profile};
-use super::signing::Waiting;
+use super::signing::{Waiter, Waiting};
 use super::task::{Done, Task};
+use super::wall_clock;
 use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -86,7 +87,7 @@ pub(crate) struct Outside {
     /// Attempts that wait for the list of an agent.
     unprepared: Vec<Ticket>,
     /// Signatures that wait for a passphrase, by key.
-    pub(super) locked: HashMap<KeyId, Vec<Waiting>>,
+    pub(super) locked: HashMap<KeyId, Vec<Waiter>>,
     /// What a person is asked.
     pub(super) questions: Questions,
     /// Unknown host keys for the next question, and those of the one that is being asked.
@@ -202,7 +203,7 @@ impl Outside {
             Action::SigningOver => {
                 self.agents.over(net, ticket);
                 for waiting in self.locked.values_mut() {
-                    waiting.retain(|waiting| waiting.ticket != ticket);
+                    waiting.retain(|waiting| waiting.ticket() != ticket);
                 }
                 self.collect(now, net);
             }
@@ -319,7 +320,7 @@ impl Outside {
         self.answers.push_back((ticket, answer));
     }
 
-    fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
+    pub(super) fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
         let Some(known) = self.targets.get(&ticket.request) else {
             return;
         };
@@ -327,6 +328,11 @@ impl Outside {
         let Some(offers) = self.offers(now, net, &profile) else {
             return self.unprepared.push(ticket);
         };
+        if let Some(key) = offers.to_open_first()
+            && self.has_to_be_opened(now, net, key, ticket)
+        {
+            return;
+        }
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
@@ -351,7 +357,9 @@ impl Outside {
     fn offers(&mut self, now: Instant, net: &mut Net, profile: &Arc<Profile>) -> Option<Arc<Offers>> {
         // The profile is kept beside its offers, so that its address names no other one.
         let name = Arc::as_ptr(profile).addr();
-        if let Some((_, offers)) = self.offers.get(&name) {
+        if let Some((_, offers)) = self.offers.get(&name)
+            && offers.is_fresh(&self.keyring)
+        {
             return Some(Arc::clone(offers));
         }
         let socket: Option<Arc<str>> = profile.agent.as_deref().map(Arc::from);
@@ -363,7 +371,12 @@ impl Outside {
             Some(_) | None => None,
         };
         let agent = socket.as_ref().zip(listing.as_deref());
-        let offers = Arc::new(Offers::new(profile, agent, &mut self.keyring));
+        let offers = Arc::new(Offers::new(
+            profile,
+            agent,
+            &mut self.keyring,
+            wall_clock::unix_seconds(),
+        ));
         offers
             .complaints
             .iter()

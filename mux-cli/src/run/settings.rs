@@ -38,6 +38,8 @@ const MAX_REKEY_BYTES: u64 = 16 << 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Profile {
     pub(crate) identity_files: Vec<Sourced<String>>,
+    /// Certificates that the configuration names; if it names none, those beside the keys count.
+    pub(crate) certificate_files: Vec<Sourced<String>>,
     pub(crate) identities_only: bool,
     pub(crate) agent: Option<String>,
     /// Nobody may be asked anything.
@@ -272,6 +274,7 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
     Ok(Profile {
         keys_off: keys_off(&config),
         identity_files: config.identity_files,
+        certificate_files: config.login.certificate_files,
         identities_only: config.identities_only,
         agent: config.identity_agent.value,
         batch: config.batch_mode,
