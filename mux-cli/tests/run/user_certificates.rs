@@ -148,7 +148,8 @@ fn one_that_the_server_does_not_take_is_named_and_so_is_one_out_of_its_time() {
     sign_for_us(&rig, "id");
     works(&rig);
     fs::copy(rig.path("ca.pub"), rig.path("void")).unwrap();
-    refused(&rig, "DIR/id: not accepted; DIR/id-cert.pub: not accepted");
+    // What worked last goes first.
+    refused(&rig, "DIR/id-cert.pub: not accepted; DIR/id: not accepted");
 }
 
 #[test]
