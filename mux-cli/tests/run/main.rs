@@ -10,6 +10,7 @@ mod certificates;
 mod directories;
 mod environment;
 mod failures;
+mod forwarding;
 mod host_keys;
 mod inputs;
 mod keys;
