@@ -305,6 +305,21 @@ impl Keyring {
         }
     }
 
+    /// The open private half of a key in a file.
+    #[must_use]
+    pub fn private(&self, key: KeyId) -> Option<&PrivateKey> {
+        match &self.entry(key)?.source {
+            Source::Open(private) => Some(private),
+            Source::Closed(_)
+            | Source::Locked(_)
+            | Source::Failed(_)
+            | Source::Agent(_)
+            | Source::PublicOnly
+            | Source::SecurityKey
+            | Source::Of(_) => None,
+        }
+    }
+
     /// What came of opening a locked key.
     pub fn unlocked(&mut self, key: KeyId, result: Result<PrivateKey, String>) {
         if let Some(entry) = self.entry_mut(key) {

@@ -1,7 +1,8 @@
 //! Agents: which keys they hold, and one socket for each connection that signs with one. Decides how many sockets are
 //! open at once; when an agent has taken too long is the hub's to say.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mux_core::Key;
-use mux_ssh::agent::{AgentEvent, AgentIdentity, AgentRequest};
+use mux_ssh::agent::{AgentEvent, AgentIdentity, AgentRequest, Keep};
 use mux_ssh::algorithms::SignatureAlgorithm;
 use mux_ssh::client::{QuestionId, SessionBinding};
+use mux_ssh::keys::PrivateKey;
 
 use super::net::Net;
-use crate::hub::{Answer, Ticket};
+use crate::hub::{Answer, KeyId, Ticket};
 
 /// Sockets at once: agents fall over near a thousand, and sixteen already keep one busy.
 const MAX_SOCKETS: usize = 16;
@@ -57,6 +59,8 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 enum Use {
     Listing(Arc<str>),
+    /// It is given this key.
+    Adding(Arc<str>),
     Signing {
         ticket: Ticket,
         question: Option<Asked>,
@@ -80,6 +84,8 @@ pub(crate) struct Agents {
     queue: VecDeque<Wanted>,
     answers: Vec<(Ticket, Answer)>,
     listed: bool,
+    given: HashSet<(Arc<str>, KeyId)>,
+    remarks: Vec<String>,
 }
 
 impl Agents {
@@ -112,6 +118,49 @@ impl Agents {
     pub(crate) fn sign(&mut self, net: &mut Net, wanted: Wanted) {
         self.queue.push_back(wanted);
         self.fill(net);
+    }
+
+    /// Gives the agent a key that was opened here, once a run and unless it has it.
+    pub(crate) fn give(
+        &mut self,
+        net: &mut Net,
+        socket: &Arc<str>,
+        (key, label): (KeyId, &Arc<str>),
+        private: &PrivateKey,
+        keep: Keep,
+    ) {
+        let has_it = match self.listings.get(socket) {
+            Some((Listing::Known(held), _)) => match &**held {
+                Ok(identities) => identities
+                    .iter()
+                    .any(|held| held.blob() == private.public().blob()),
+                // What is wrong with it has been said.
+                Err(_) => true,
+            },
+            Some((Listing::Pending, _)) | None => false,
+        };
+        if has_it || !self.given.insert((Arc::clone(socket), key)) {
+            return;
+        }
+        let comment = match private.comment() {
+            "" => label,
+            comment => comment,
+        };
+        let given = net.connect_agent(Path::new(&**socket)).and_then(|link| {
+            self.links.insert(link, Use::Adding(Arc::clone(label)));
+            let agent = net.agent(link).ok_or(ErrorKind::NotConnected)?;
+            agent.add(private, comment, keep).map_err(io::Error::other)
+        });
+        if let Err(error) = given {
+            let why = words(socket, error.kind());
+            self.remarks
+                .push(format!("{label} not added to the agent: {why}"));
+        }
+    }
+
+    /// What is said with `-v`, since the last call.
+    pub(crate) fn remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
     }
 
     /// This attempt signs no more.
@@ -150,7 +199,7 @@ impl Agents {
             Use::Listing(socket) if self.listings.get(socket).is_some_and(|(_, until)| *until <= now) => {
                 Some(*key)
             }
-            Use::Listing(_) | Use::Signing { .. } => None,
+            Use::Listing(_) | Use::Signing { .. } | Use::Adding(_) => None,
         });
         for key in late.collect::<Vec<_>>() {
             net.drop_agent(key);
@@ -176,6 +225,14 @@ impl Agents {
             }
             // An old agent does not know the request, and signs all the same.
             AgentEvent::Bound | AgentEvent::Refused(AgentRequest::BindSession) => {}
+            AgentEvent::Added => {
+                self.links.remove(&key);
+                net.drop_agent(key);
+            }
+            AgentEvent::Refused(AgentRequest::Add) => {
+                net.drop_agent(key);
+                self.closed(net, key, Some(ErrorKind::PermissionDenied));
+            }
         }
     }
 
@@ -186,6 +243,9 @@ impl Agents {
             Some(Use::Listing(socket)) => {
                 self.list(&socket, Err(format!("agent {socket}: {}", words(&socket, kind))));
             }
+            Some(Use::Adding(label)) => self
+                .remarks
+                .push(format!("{label} not added to the agent: {}", words("", kind))),
             Some(Use::Signing {
                 ticket,
                 question,
@@ -251,7 +311,7 @@ impl Agents {
                 question: None,
                 ..
             } => Some((*key, *ticket)),
-            Use::Signing { .. } | Use::Listing(_) => None,
+            Use::Signing { .. } | Use::Listing(_) | Use::Adding(_) => None,
         });
         let Some((key, ticket)) = idle else {
             return false;

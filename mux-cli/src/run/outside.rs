@@ -268,7 +268,8 @@ impl Outside {
         warnings.extend(self.input.iter_mut().flat_map(Input::warnings));
         warnings.append(&mut self.complaints.waiting);
         let warnings = warnings.into_iter().map(|text| (Level::Warning, text));
-        let remarks = self.remarks.waiting.drain(..);
+        let given = self.agents.remarks().into_iter();
+        let remarks = self.remarks.waiting.drain(..).chain(given);
         warnings
             .chain(remarks.map(|text| (Level::Verbose, text)))
             .collect()

@@ -59,8 +59,9 @@ impl Outside {
         } = wanted;
         match self.keyring.sign(key, algorithm, &wanted.data) {
             Signing::Done(signature) => {
-                if let Err(reason) = &signature {
-                    self.unusable(ticket, key, reason);
+                match &signature {
+                    Ok(_) => self.give_to_agent(net, ticket, key),
+                    Err(reason) => self.unusable(ticket, key, reason),
                 }
                 self.answer(ticket, Answer::Signed { question, signature });
             }
@@ -86,6 +87,22 @@ impl Outside {
                 self.collect(now, net);
             }
             Signing::Locked(file) => self.wait_for_passphrase(now, net, key, file, wanted),
+        }
+    }
+
+    /// `AddKeysToAgent`: a key that signs here is one that was opened here.
+    fn give_to_agent(&mut self, net: &mut Net, ticket: Ticket, key: KeyId) {
+        let known = self.targets.get(&ticket.request);
+        let Some(profile) = known.map(|known| &known.profile) else {
+            return;
+        };
+        let (Some(keep), Some(socket)) = (profile.give_to_agent, &profile.agent) else {
+            return;
+        };
+        let label = self.keyring.label(key);
+        if let Some(private) = self.keyring.private(key) {
+            let socket = Arc::from(socket.as_str());
+            self.agents.give(net, &socket, (key, &label), private, keep);
         }
     }
 

@@ -59,7 +59,7 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
     let lines = [
         on("GSSAPIAuthentication", &login.gssapi_authentication),
         on("HostbasedAuthentication", &login.hostbased_authentication),
-        (login.add_keys_to_agent.value != AddKeysToAgent::No)
+        (login.add_keys_to_agent.value == AddKeysToAgent::Ask)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
         (login.security_key_provider.as_ref())
             .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),

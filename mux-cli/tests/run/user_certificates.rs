@@ -355,3 +355,43 @@ fn an_agent_signs_with_a_key_that_is_bound_to_a_host_for_that_host_only() {
         let _gone = fs::remove_file(rig.path("agent"));
     }
 }
+
+#[test]
+fn keys_that_are_opened_here_are_given_to_the_agent_where_that_is_asked_for() {
+    let rig = crate::keys::keys_only();
+    let _agent = agent(&rig, &[]);
+    let held = || {
+        let list = Command::new("ssh-add")
+            .arg("-l")
+            .env("SSH_AUTH_SOCK", rig.path("agent"))
+            .output()
+            .unwrap();
+        String::from_utf8(list.stdout).unwrap()
+    };
+    let empty = Command::new("ssh-add")
+        .args(["-q", "-D"])
+        .env("SSH_AUTH_SOCK", rig.path("agent"))
+        .status();
+    assert!(empty.unwrap().success());
+    let key = fs::read_to_string(rig.path("id.pub")).unwrap();
+    let print = mux_ssh::keys::PublicKey::parse_line(&key)
+        .unwrap()
+        .key
+        .fingerprint_sha256();
+    for (option, given) in [("no", false), ("ask", false), ("yes", true), ("yes", true)] {
+        rig.configure(&format!(
+            "IdentityAgent {}\nAddKeysToAgent {option}",
+            rig.text("agent")
+        ));
+        works(&rig);
+        assert_eq!(
+            held().matches(&print).count(),
+            usize::from(given),
+            "{option}: {}",
+            held()
+        );
+    }
+    // It is the agent that signs from now on.
+    fs::remove_file(rig.path("id")).unwrap();
+    works(&rig);
+}
