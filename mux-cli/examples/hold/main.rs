@@ -365,6 +365,8 @@ impl Hold {
             }
             client::Event::Stage(_)
             | client::Event::KeyRefused { .. }
+            | client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
             | client::Event::LoginUnanswered { .. }
             | client::Event::Banner(_)
             | client::Event::Greeting(_)

@@ -248,6 +248,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             algorithms,
             keepalive,
             rekey,
+            further_host_keys,
             ..
         } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
@@ -276,6 +277,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             cautious: caution.step_by_step,
             doubted: caution.doubted,
             accept_none: true,
+            host_keys: further_host_keys,
         });
         client.limit_windows(cx.shared.max_window);
         let channel = client.exec(
@@ -310,6 +312,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             unauthenticated: true,
             lost: None,
             unanswered: None,
+            proving: false,
         });
         self.heard(cx);
         self.greeting.clear();

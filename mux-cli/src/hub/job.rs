@@ -10,6 +10,7 @@ use super::children::Children;
 use super::countdown::Countdown;
 use super::drain::Unread;
 use super::kill::Killing;
+use super::linger::Lingering;
 use super::openssh::Child;
 use super::pace::{Endpoints, Fanout};
 use super::parked::Parking;
@@ -47,6 +48,7 @@ pub(super) struct Shared<K> {
     pub(super) events: VecDeque<Event>,
     pub(super) left_running: Vec<RequestId>,
     pub(super) parking: Parking,
+    pub(super) lingering: Lingering<K>,
     pub(super) max_window: u32,
     /// Nothing more is to start, not even once more.
     pub(super) held: bool,

@@ -49,6 +49,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
             Said::Learned(memory) => self.learned(cx, memory),
+            Said::HostKeys(keys) => self.host_keys_told(cx, keys),
+            Said::HostKeysProven(keys) => self.host_keys_proven(cx, keys),
             Said::Output {
                 channel,
                 stream,
@@ -260,6 +262,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return self.finish_killed(cx, reason, true);
         }
         let (status, error) = outcome::ended(&self.ended, self.request.missing_status);
+        self.linger(cx);
         self.finish(cx, status, error);
     }
 

@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use mux_ssh::Printable;
 use mux_ssh::client::QuestionId;
+use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
 
 use super::gathering::Unknown;
 use super::learning::{self, Found};
-use super::lessons::{Batch, Lesson, Written};
+use super::lessons::{Asks, Batch, Lesson, Written};
 use super::limits;
 use super::net::Net;
 use super::outside::Outside;
@@ -66,7 +67,10 @@ impl Outside {
             (_, Decision::Refuse(reason)) | (Some(reason), _) => {
                 self.refuse(ticket, question, note + &reason);
             }
-            (None, Decision::Accept) => self.accept(ticket, question, &key, Found::Known),
+            (None, Decision::Accept) => {
+                known.accepted = Some(key.clone());
+                self.accept(ticket, question, &key, Found::Known);
+            }
             (None, Decision::Learn) => self.learn(now, ticket, question, key),
             (None, Decision::Ask { hint, refusal }) => {
                 let unknown = Unknown {
@@ -116,7 +120,13 @@ impl Outside {
         };
         let lesson = Lesson {
             ticket,
-            question,
+            asks: Asks::First {
+                question,
+                beside: match known.profile.policy {
+                    HostKeyPolicy::Ask | HostKeyPolicy::Off => true,
+                    HostKeyPolicy::Strict | HostKeyPolicy::AcceptNew => false,
+                },
+            },
             host: known.host.clone(),
             key,
             hash: known.profile.hash_known_hosts,
@@ -128,7 +138,7 @@ impl Outside {
     }
 
     /// Has everything written that waits for `file`, unless it is being written to.
-    fn write_lessons(&mut self, now: Instant, file: &str) {
+    pub(super) fn write_lessons(&mut self, now: Instant, file: &str) {
         let mut new = Vec::new();
         for lesson in self.hosts.lessons.take(file) {
             let Some(known) = self.targets.get(&lesson.ticket.request) else {
@@ -139,9 +149,11 @@ impl Outside {
                 .hosts
                 .judge(&known.profile, &lesson.host, &known.shown.text, &lesson.key)
             {
-                Decision::Learn => new.push(lesson),
                 // Somebody has looked at it, where that was necessary.
-                Decision::Ask { .. } => new.push(lesson),
+                Decision::Learn | Decision::Ask { .. } => new.push(lesson),
+                Decision::Refuse(_) | Decision::Distrust(_) if lesson.asks == Asks::Further => {
+                    new.push(lesson)
+                }
                 Decision::Accept => self.close_lesson(&lesson, Ok(Found::Known)),
                 Decision::Refuse(reason) | Decision::Distrust(reason) => {
                     self.close_lesson(&lesson, Err(reason))
@@ -233,7 +245,7 @@ impl Outside {
         for (at, lesson) in batch.lessons.iter().enumerate() {
             let verdict = match &result {
                 Ok(written) => written.verdicts.get(at).cloned().expect("one for each lesson"),
-                Err(error) if self.learning.is_some() => {
+                Err(error) if self.learning.is_some() || lesson.asks == Asks::Further => {
                     let file = Printable::new(&batch.file);
                     let reason = format!("host key not written: {file}: {error}");
                     self.close_lesson(lesson, Err(reason));
@@ -248,10 +260,13 @@ impl Outside {
     }
 
     fn close_lesson(&mut self, lesson: &Lesson, found: Result<Found, String>) {
+        let Asks::First { question, .. } = lesson.asks else {
+            return self.further_key_written(lesson, found);
+        };
         self.answer(lesson.ticket, Answer::Asking(false));
         match found {
-            Ok(found) => self.accept(lesson.ticket, lesson.question, &lesson.key, found),
-            Err(reason) => self.refuse(lesson.ticket, lesson.question, reason),
+            Ok(found) => self.accept(lesson.ticket, question, &lesson.key, found),
+            Err(reason) => self.refuse(lesson.ticket, question, reason),
         }
     }
 }

@@ -11,7 +11,7 @@ use mux_ssh::Printable;
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::{HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
+use mux_ssh::known_hosts::{Further, HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
 
 use super::learning::Found;
 use super::lessons::{Lesson, Lessons, Stamp};
@@ -44,6 +44,8 @@ pub(crate) struct Hosts {
     pub(crate) lessons: Lessons,
     revoked: Revoked,
     warnings: Vec<String>,
+    /// What is said with `-v`.
+    remarks: Vec<String>,
 }
 
 impl Hosts {
@@ -136,6 +138,31 @@ impl Hosts {
         Verdict::Unknown { authority: None }
     }
 
+    /// Which of the `keys` that a host says it has, besides the one that was accepted, are to be written down.
+    pub(crate) fn further_keys(
+        &mut self,
+        profile: &Profile,
+        host: &HostId,
+        accepted: &PublicKey,
+        keys: &[PublicKey],
+    ) -> Further {
+        let files = &profile.user_known_hosts;
+        let set = self.set(profile);
+        set.known.further_keys(&mut set.memo, host, accepted, keys, files)
+    }
+
+    /// A key of a host stands in `file` now.
+    pub(crate) fn add(&mut self, file: &str, host: &HostId, key: &PublicKey) {
+        let place = Place {
+            file: Arc::from(file),
+            line: 0,
+        };
+        let sets = self.sets.iter_mut();
+        for set in sets.filter(|set| set.files.iter().any(|other| other == file)) {
+            set.known.add(host, key, place.clone());
+        }
+    }
+
     /// What came of writing a new key to `file`, which said so about it before.
     ///
     /// # Errors
@@ -146,21 +173,31 @@ impl Hosts {
         lesson: &Lesson,
         verdict: &Verdict,
     ) -> Result<Found, String> {
-        let policy = HostKeyPolicy::AcceptNew;
-        let found = match judge(&lesson.host, policy, verdict, &lesson.key, self.kept("")) {
-            Decision::Accept => Found::Known,
-            Decision::Learn | Decision::Ask { .. } => Found::Learned,
-            Decision::Refuse(reason) | Decision::Distrust(reason) => return Err(reason),
+        let found = match lesson.is_new(verdict) {
+            true => Found::Learned,
+            false => match judge(
+                &lesson.host,
+                HostKeyPolicy::Strict,
+                verdict,
+                &lesson.key,
+                self.kept(""),
+            ) {
+                Decision::Accept => Found::Known,
+                Decision::Refuse(reason) | Decision::Distrust(reason) => return Err(reason),
+                Decision::Learn | Decision::Ask { .. } => Found::Learned,
+            },
         };
-        let place = Place {
-            file: Arc::from(file),
-            line: 0,
-        };
-        let sets = self.sets.iter_mut();
-        for set in sets.filter(|set| set.files.iter().any(|other| other == file)) {
-            set.known.add(&lesson.host, &lesson.key, place.clone());
-        }
+        self.add(file, &lesson.host, &lesson.key);
         Ok(found)
+    }
+
+    /// What was done to the files, since the last call.
+    pub(crate) fn remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
+    }
+
+    pub(crate) fn remark(&mut self, text: String) {
+        self.remarks.push(text);
     }
 
     /// What was wrong with the files, since the last call.

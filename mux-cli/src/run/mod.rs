@@ -8,6 +8,7 @@ mod engine;
 mod expected;
 mod fallback;
 mod feeding;
+mod further_keys;
 mod gathering;
 mod host_keys;
 mod hosts;

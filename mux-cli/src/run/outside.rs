@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use mux_core::Mailbox;
 use mux_ssh::algorithms::KeyType;
+use mux_ssh::keys::PublicKey;
 
 use super::agents::{Agents, Listing};
 use super::gathering::{Gathering, Unknown};
@@ -37,6 +38,8 @@ pub(crate) struct Known {
     user: String,
     /// As it was asked for.
     pub(super) shown: Typed,
+    /// The key by which it was known, if that was no certificate.
+    pub(super) accepted: Option<PublicKey>,
     /// The types of host key that the server was asked for first, until it is asked for others.
     pub(super) asked_for: Option<Vec<KeyType>>,
 }
@@ -53,6 +56,7 @@ impl Known {
             server,
             user: target.request.user.clone(),
             shown: shown.clone(),
+            accepted: None,
             asked_for: None,
         }
     }
@@ -179,6 +183,8 @@ impl Outside {
                 key,
                 certificate,
             } => self.judge(now, ticket, question, key, certificate),
+            Action::LookAtHostKeys { keys } => self.look_at_host_keys(ticket, &keys),
+            Action::KeepHostKeys { keys } => self.keep_host_keys(now, ticket, keys),
             Action::Sign {
                 question,
                 key,
@@ -254,6 +260,8 @@ impl Outside {
         warnings.append(&mut self.complaints.waiting);
         let warnings = warnings.into_iter().map(|text| (Level::Warning, text));
         let remarks = self.remarks.waiting.drain(..);
+        let kept = self.hosts.remarks().into_iter();
+        let remarks = remarks.chain(kept);
         warnings
             .chain(remarks.map(|text| (Level::Verbose, text)))
             .collect()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mux_ssh::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 use mux_ssh::client::Keepalive;
-use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
+use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced, YesNoAsk};
 use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
@@ -51,6 +51,8 @@ pub(crate) struct Profile {
     pub(crate) user_known_hosts: Vec<String>,
     pub(crate) global_known_hosts: Vec<String>,
     pub(crate) policy: HostKeyPolicy,
+    /// Whether further keys of a host are kept.
+    pub(crate) update: YesNoAsk,
     pub(crate) hash_known_hosts: bool,
     /// Files with keys that no host may show.
     pub(crate) revoked_host_keys: Vec<String>,
@@ -208,6 +210,8 @@ fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOption
         keepalive: keepalive(config),
         family: family(config, connection),
         rekey: rekey(config),
+        further_host_keys: config.host_keys.update_host_keys.value != YesNoAsk::No
+            && !config.user_known_hosts_files.value.is_empty(),
     })
 }
 
@@ -280,6 +284,7 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         user_known_hosts: config.user_known_hosts_files.value,
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
+        update: config.host_keys.update_host_keys.value,
         hash_known_hosts: config.hash_known_hosts,
         revoked_host_keys: config.host_keys.revoked_host_keys.value,
         authority_algorithms,

@@ -80,8 +80,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
         // What the DNS vouches for is asked about like any other: stricter than wanted, never laxer.
         (keys.verify_host_key_dns.value != YesNoAsk::No)
             .then(|| ("VerifyHostKeyDNS", keys.verify_host_key_dns.origin.clone())),
-        (keys.update_host_keys.value != YesNoAsk::No)
-            .then(|| ("UpdateHostKeys", keys.update_host_keys.origin.clone())),
         // Without it localhost's key is verified like any other: stricter than asked, never laxer.
         on(
             "NoHostAuthenticationForLocalhost",

@@ -338,6 +338,7 @@ impl Sim {
                     signature: key.sign(algorithm, &data).map_err(|e| e.to_string()),
                 }
             }
+            Action::LookAtHostKeys { .. } | Action::KeepHostKeys { .. } => return,
             Action::SigningOver | Action::RememberKey(_) => return,
             Action::Feed(wish) => {
                 self.wishes.push((ticket, wish));

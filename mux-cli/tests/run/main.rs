@@ -10,6 +10,7 @@ mod certificates;
 mod directories;
 mod environment;
 mod failures;
+mod further_keys;
 mod host_keys;
 mod inputs;
 mod keys;
