@@ -287,6 +287,7 @@ impl Pair {
                     let command = self.commands.iter_mut().find(|(id, _)| *id == channel);
                     command.expect("a command that there is").1 = true;
                 }
+                Event::AgentOpened { .. } => panic!("no agent was offered"),
                 Event::Opened { .. }
                 | Event::HostKeysProven(_)
                 | Event::Eof { .. }

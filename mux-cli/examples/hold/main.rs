@@ -372,6 +372,7 @@ impl Hold {
             | client::Event::Greeting(_)
             | client::Event::Authenticated { .. }
             | client::Event::Opened { .. }
+            | client::Event::AgentOpened { .. }
             | client::Event::Eof { .. }
             | client::Event::ExitStatus { .. }
             | client::Event::ExitSignal { .. }

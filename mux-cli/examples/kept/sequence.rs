@@ -160,10 +160,13 @@ impl Sequence {
             | Event::Banner(_)
             | Event::Authenticated { .. }
             | Event::Opened { .. }
+            | Event::AgentOpened { .. }
             | Event::Eof { .. }
             | Event::ExitSignal { .. }
             | Event::StdinRoom { .. }
             | Event::EnvRefused { .. }
+            | Event::HostKeys(_)
+            | Event::HostKeysProven(_)
             | Event::Disconnected { .. } => Ok(()),
         }
     }

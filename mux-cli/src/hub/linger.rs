@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-use mux_ssh::client::Event as Said;
+use mux_ssh::client::{Event as Said, QuestionId};
 use mux_ssh::keys::PublicKey;
 
 use super::job::{Context, Job};
+use super::pace::Door;
 use super::phase::{self, Phase, Session};
-use super::{Action, Hub, LinkEvent, Links, Ticket, Transport};
+use super::{Action, Hub, LinkEvent, Links, Shown, Ticket, Transport};
 
 /// Longer than a round trip takes anywhere, and nothing that anybody notices where it takes that long.
 const LINGER: Duration = Duration::from_secs(1);
@@ -20,6 +21,30 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(super) type Lingering<K> = HashMap<K, (Ticket, Instant)>;
 
 impl<K: Copy + Eq + Hash> Job<K> {
+    /// Nothing goes on before somebody has judged the host's key.
+    pub(super) fn ask_about_host_key<L: Links<Key = K>>(
+        &self,
+        cx: &mut Context<'_, L>,
+        question: QuestionId,
+        key: PublicKey,
+        certificate: Option<Shown>,
+    ) {
+        let local = match &self.phase {
+            Phase::Session(session) => {
+                matches!(session.door, Door::Address(address) if address.ip().is_loopback())
+            }
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Parked(_) => false,
+            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => false,
+        };
+        let action = Action::JudgeHostKey {
+            question,
+            key,
+            certificate,
+            local,
+        };
+        self.ask(cx, action);
+    }
+
     /// The server says which keys it has. Only those count that it may show at the beginning.
     pub(super) fn host_keys_told<L: Links<Key = K>>(
         &self,
@@ -95,6 +120,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             | LinkEvent::Room
             | LinkEvent::Log { .. }
             | LinkEvent::KillerOver
+            | LinkEvent::ProxySaid(_)
             | LinkEvent::Exited { .. } => {}
         }
     }

@@ -30,6 +30,8 @@ pub struct Request {
     pub user: String,
     /// How to get there.
     pub transport: Transport,
+    /// By which way.
+    pub route: Route,
     /// The command, byte for byte as the remote login shell gets it.
     pub command: Bytes,
     /// Variables to set before: names and values.
@@ -74,6 +76,19 @@ pub struct OpenSsh {
     pub reason: String,
 }
 
+/// The way to a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// From here.
+    #[default]
+    Direct,
+    /// Through a connection that [`Hub::add_hop`](super::Hub::add_hop) told of, shared with all others that go through
+    /// it.
+    Jump(RequestId),
+    /// Through a process whose standard input and output are the connection: the line for the user's shell.
+    Command(Arc<str>),
+}
+
 /// What the SSH client of a connection needs to know, shared by all targets for which it is the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshOptions {
@@ -83,6 +98,8 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
+    /// The socket of the agent that the command may use, unless the host's key is not verified.
+    pub forward_agent: Option<Arc<str>>,
     /// When keys are changed.
     pub rekey: RekeyLimits,
     /// Whether to hear of further keys of the host.
@@ -118,6 +135,8 @@ pub enum Action {
         key: PublicKey,
         /// The certificate that it was shown in, or what is wrong with that one.
         certificate: Option<Shown>,
+        /// The server runs on this machine, as far as its address tells.
+        local: bool,
     },
     /// The host says that it has these keys too. Answered by [`Answer::ProveHostKeys`], or not.
     LookAtHostKeys {
@@ -159,16 +178,6 @@ pub enum Action {
         /// Whether that was all there is, its end included.
         whole: bool,
     },
-}
-
-impl Action {
-    pub(super) fn judge(question: QuestionId, key: PublicKey, certificate: Option<Shown>) -> Self {
-        Self::JudgeHostKey {
-            question,
-            key,
-            certificate,
-        }
-    }
 }
 
 /// What a command may be given to read.

@@ -7,8 +7,11 @@ use mux_ssh::Printable;
 use mux_ssh::client::QuestionId;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
+use mux_ssh::known_hosts::KnownHosts;
 
 use super::gathering::Unknown;
+use super::hosts::TOLD_BY_COMMAND;
+use super::key_command;
 use super::learning::{self, Found};
 use super::lessons::{Asks, Batch, Lesson, Written};
 use super::limits;
@@ -19,30 +22,79 @@ use super::task::Task;
 use crate::files::FileError;
 use crate::hub::{Answer, Decision, Judgement, Shown, Ticket, Vouching};
 
+/// A key that a target has shown.
+#[derive(Debug)]
+pub(crate) struct ShownKey {
+    pub(crate) ticket: Ticket,
+    pub(crate) question: QuestionId,
+    pub(crate) key: PublicKey,
+    pub(crate) certificate: Option<Shown>,
+    /// By a server on this machine.
+    pub(crate) local: bool,
+}
+
 impl Outside {
     /// Judges a key that a target has shown, or has it written down first.
-    pub(super) fn judge(
-        &mut self,
-        now: Instant,
-        ticket: Ticket,
-        question: QuestionId,
-        key: PublicKey,
-        certificate: Option<Shown>,
-    ) {
+    pub(super) fn judge(&mut self, now: Instant, shown: ShownKey) {
+        let ShownKey { ticket, question, .. } = shown;
+        let Some(known) = self.targets.get(&ticket.request) else {
+            return;
+        };
+        let minimum = known.profile.rsa_bits;
+        if let Some(bits) = shown.key.rsa_bits().filter(|bits| *bits < minimum) {
+            let reason = format!("RSA host key of {bits} bits, and RequiredRSASize is {minimum}");
+            return self.refuse(ticket, question, reason);
+        }
+        if shown.local && known.profile.trusts_localhost {
+            return self.accept(ticket, question, &shown.key, Found::Known);
+        }
+        let Some(command) = &known.profile.key_command else {
+            return self.judge_with(now, shown, None);
+        };
+        let arguments = key_command::arguments(command, &known.host, &shown.key);
+        // From here on the host waits for us.
+        self.answer(ticket, Answer::Asking(true));
+        let shown = Box::new(shown);
+        if let Err(error) = self.pool.submit(now, Task::AskForKeys { shown, arguments }) {
+            self.answer(ticket, Answer::Asking(false));
+            let reason = limits::missing("start a thread", &error);
+            self.refuse(ticket, question, format!("KnownHostsCommand: {reason}"));
+        }
+    }
+
+    /// A `KnownHostsCommand` has said which keys the host is known by.
+    pub(super) fn keys_told(&mut self, now: Instant, shown: ShownKey, printed: Result<Vec<u8>, String>) {
+        self.answer(shown.ticket, Answer::Asking(false));
+        match printed {
+            Ok(printed) => {
+                let told = KnownHosts::parse([(TOLD_BY_COMMAND, printed.as_slice())]);
+                if let (Some(warning), Some(known)) =
+                    (told.warnings().first(), self.targets.get(&shown.ticket.request))
+                {
+                    self.hosts.warn(&known.shown.text, &warning.to_string());
+                }
+                self.judge_with(now, shown, Some(told));
+            }
+            Err(reason) => self.refuse(shown.ticket, shown.question, reason),
+        }
+    }
+
+    /// Judges a key by the files, and by what a command has `told`.
+    fn judge_with(&mut self, now: Instant, shown: ShownKey, told: Option<KnownHosts>) {
+        let ShownKey {
+            ticket,
+            question,
+            key,
+            certificate,
+            ..
+        } = shown;
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
-        if let Some(bits) = key.rsa_bits().filter(|bits| *bits < known.profile.rsa_bits) {
-            let reason = format!(
-                "RSA host key of {bits} bits, and RequiredRSASize is {}",
-                known.profile.rsa_bits
-            );
-            return self.refuse(ticket, question, reason);
-        }
-        let certificate = certificate.as_ref();
+        let (certificate, told) = (certificate.as_ref(), told.as_ref());
         let note = match self
             .hosts
-            .vouching(&known.profile, &known.host, &key, certificate)
+            .vouching(&known.profile, &known.host, &key, certificate, told)
         {
             Vouching::Accept => return self.accept(ticket, question, &key, Found::Known),
             Vouching::Refuse(reason) => return self.refuse(ticket, question, reason),
@@ -50,7 +102,7 @@ impl Outside {
         };
         let decision = self
             .hosts
-            .judge(&known.profile, &known.host, &known.shown.text, &key);
+            .judge(&known.profile, &known.host, &known.shown.text, &key, told);
         let others = match (&decision, known.asked_for.take()) {
             (Decision::Accept, _) | (_, None) => None,
             (_, Some(asked_for)) => self
@@ -61,14 +113,15 @@ impl Outside {
             let judgement = Judgement::AskForOthers(types);
             return self.answer(ticket, Answer::HostKey { question, judgement });
         }
-        let learning = self.learning.as_mut();
+        let learning = self.learning.as_mut().filter(|_| !known.is_hop);
         let objection = learning.and_then(|learning| learning.objection(known, &key));
         match (objection, decision) {
             (_, Decision::Refuse(reason)) | (Some(reason), _) => {
                 self.refuse(ticket, question, note + &reason);
             }
             (None, Decision::Accept) => {
-                known.accepted = Some(key.clone());
+                // What a command knows is its own affair.
+                known.accepted = told.is_none().then(|| key.clone());
                 self.accept(ticket, question, &key, Found::Known);
             }
             (None, Decision::Learn) => self.learn(now, ticket, question, key),
@@ -96,12 +149,15 @@ impl Outside {
 
     /// The key is the host's: where that was all that anybody wanted to know, the host is done.
     fn accept(&mut self, ticket: Ticket, question: QuestionId, key: &PublicKey, found: Found) {
+        let known = self.targets.get(&ticket.request);
+        let is_hop = known.is_some_and(|known| known.is_hop);
         let judgement = match &mut self.learning {
-            Some(learning) => {
+            Some(learning) if !is_hop => {
                 learning.found(ticket.request, key, found);
                 Judgement::Enough
             }
-            None => Judgement::Accept,
+            // There is no other way to those behind a jump host than through it.
+            Some(_) | None => Judgement::Accept,
         };
         self.answer(ticket, Answer::HostKey { question, judgement });
     }
@@ -147,7 +203,7 @@ impl Outside {
             // Another target of the same name may have taught it meanwhile.
             match self
                 .hosts
-                .judge(&known.profile, &lesson.host, &known.shown.text, &lesson.key)
+                .judge(&known.profile, &lesson.host, &known.shown.text, &lesson.key, None)
             {
                 // Somebody has looked at it, where that was necessary.
                 Decision::Learn | Decision::Ask { .. } => new.push(lesson),
@@ -177,10 +233,10 @@ impl Outside {
     /// nobody can be.
     fn gather(&mut self, now: Instant, unknown: Unknown, refusal: String) {
         let Unknown { ticket, question, .. } = unknown;
-        let batch = self
-            .targets
-            .get(&ticket.request)
-            .is_some_and(|known| known.profile.batch);
+        let Some(known) = self.targets.get(&ticket.request) else {
+            return;
+        };
+        let (batch, is_hop) = (known.profile.batch, known.is_hop);
         if batch || self.asks_no_more || !self.questions.has_terminal() {
             let refusal = match &self.learning {
                 Some(_) => learning::not_confirmed(&unknown.key),
@@ -188,7 +244,7 @@ impl Outside {
             };
             return self.refuse(ticket, question, refusal);
         }
-        self.gathering.add(now, unknown);
+        self.gathering.add(now, unknown, is_hop);
         let judgement = Judgement::Later;
         self.answer(ticket, Answer::HostKey { question, judgement });
     }

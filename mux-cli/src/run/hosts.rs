@@ -11,7 +11,7 @@ use mux_ssh::Printable;
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::{Further, HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
+use mux_ssh::known_hosts::{Authority, Further, HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
 
 use super::learning::Found;
 use super::lessons::{Lesson, Lessons, Stamp};
@@ -24,6 +24,9 @@ use crate::state::State;
 
 /// Nine thousand hosts are a megabyte; more than this is no known_hosts file.
 pub(crate) const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// What lines are called that a `KnownHostsCommand` has printed.
+pub(crate) const TOLD_BY_COMMAND: &str = "KnownHostsCommand";
 
 /// The files of one kind of target.
 #[derive(Debug)]
@@ -76,9 +79,14 @@ impl Hosts {
         host: &HostId,
         target: &str,
         key: &PublicKey,
+        told: Option<&KnownHosts>,
     ) -> Decision {
         let set = self.set(profile);
         let verdict = set.known.lookup(&mut set.memo, host, key);
+        let verdict = match told {
+            Some(told) => both(verdict, told.lookup(&mut Memo::default(), host, key)),
+            None => verdict,
+        };
         judge(host, profile.policy, &verdict, key, self.kept(target))
     }
 
@@ -89,6 +97,7 @@ impl Hosts {
         host: &HostId,
         key: &PublicKey,
         certificate: Option<&Shown>,
+        told: Option<&KnownHosts>,
     ) -> Vouching {
         if let Some(reason) = self.revoked.refuse(&profile.revoked_host_keys, key, certificate) {
             return Vouching::Refuse(reason);
@@ -97,7 +106,17 @@ impl Hosts {
             return Vouching::Nothing(None);
         };
         let set = self.set(profile);
-        let authority = |certificate: &_| set.known.authority(&mut set.memo, host, certificate);
+        let authority = |certificate: &_| {
+            let by_files = set.known.authority(&mut set.memo, host, certificate);
+            let by_command = told.map(|told| told.authority(&mut Memo::default(), host, certificate));
+            match (by_files, by_command) {
+                (Authority::Trusted(_) | Authority::Unknown, Some(revoked @ Authority::Revoked(_))) => {
+                    revoked
+                }
+                (Authority::Unknown, Some(by_command)) => by_command,
+                (by_files, _) => by_files,
+            }
+        };
         vouching(
             host,
             certificate,
@@ -250,6 +269,19 @@ impl Hosts {
             memo: Memo::default(),
         });
         at
+    }
+}
+
+/// What two sources together say: nothing makes up for a revocation, and one line that vouches is enough.
+fn both(one: Verdict, other: Verdict) -> Verdict {
+    match (one, other) {
+        (revoked @ Verdict::Revoked(_), _) | (_, revoked @ Verdict::Revoked(_)) => revoked,
+        (known @ Verdict::Known(_), _) | (_, known @ Verdict::Known(_)) => known,
+        (Verdict::Changed(one), Verdict::Changed(other)) => Verdict::Changed([one, other].concat()),
+        (changed @ Verdict::Changed(_), _) | (_, changed @ Verdict::Changed(_)) => changed,
+        (Verdict::Unknown { authority }, Verdict::Unknown { authority: other }) => Verdict::Unknown {
+            authority: authority.or(other),
+        },
     }
 }
 

@@ -12,6 +12,7 @@ use mux_ssh::keys::PublicKey;
 
 use super::agents::{Agents, Listing};
 use super::gathering::{Gathering, Unknown};
+use super::host_keys::ShownKey;
 use super::hosts::Hosts;
 use super::input::Input;
 use super::learning::Learning;
@@ -40,6 +41,8 @@ pub(crate) struct Known {
     pub(super) shown: Typed,
     /// The key by which it was known, if that was no certificate.
     pub(super) accepted: Option<PublicKey>,
+    /// It is only on the way to others.
+    pub(super) is_hop: bool,
     /// The types of host key that the server was asked for first, until it is asked for others.
     pub(super) asked_for: Option<Vec<KeyType>>,
 }
@@ -49,6 +52,7 @@ impl Known {
         let server = Server {
             address: target.request.address.clone(),
             port: target.request.port,
+            way: target.way.clone(),
         };
         Self {
             host: target.host_key_name.clone(),
@@ -57,6 +61,7 @@ impl Known {
             user: target.request.user.clone(),
             shown: shown.clone(),
             accepted: None,
+            is_hop: false,
             asked_for: None,
         }
     }
@@ -168,6 +173,16 @@ impl Outside {
         self.targets.insert(target.request.id, Known::new(target, shown));
     }
 
+    /// Hears of a jump host.
+    pub(crate) fn add_hop(&mut self, hop: &Target) {
+        let shown = Typed::new(None, hop.request.host.clone(), None);
+        let known = Known {
+            is_hop: true,
+            ..Known::new(hop, &shown)
+        };
+        self.targets.insert(hop.request.id, known);
+    }
+
     /// Does what the hub asks for, or starts it.
     pub(crate) fn act(&mut self, now: Instant, net: &mut Net, ticket: Ticket, action: Action) {
         match action {
@@ -182,7 +197,17 @@ impl Outside {
                 question,
                 key,
                 certificate,
-            } => self.judge(now, ticket, question, key, certificate),
+                local,
+            } => {
+                let shown = ShownKey {
+                    ticket,
+                    question,
+                    key,
+                    certificate,
+                    local,
+                };
+                self.judge(now, shown);
+            }
             Action::LookAtHostKeys { keys } => self.look_at_host_keys(ticket, &keys),
             Action::KeepHostKeys { keys } => self.keep_host_keys(now, ticket, keys),
             Action::Sign {
@@ -403,6 +428,7 @@ impl Outside {
                 self.unlocked(now, net, key, result);
                 self.ask_next(now, net);
             }
+            Done::KeysTold { shown, printed } => self.keys_told(now, *shown, printed),
             Done::Confirmed(yes) => {
                 self.confirmed(now, yes);
                 self.ask_next(now, net);

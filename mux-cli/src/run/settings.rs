@@ -11,8 +11,8 @@ use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced,
 use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
-use super::unsupported;
-use crate::hub::{Request, RequestId, SshOptions, Transport};
+use super::{forwarding, unsupported};
+use crate::hub::{Level, Request, RequestId, Route, SshOptions, Transport};
 use crate::plan::{Action, Connection, Family, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
@@ -53,6 +53,10 @@ pub(crate) struct Profile {
     pub(crate) policy: HostKeyPolicy,
     /// Whether further keys of a host are kept.
     pub(crate) update: YesNoAsk,
+    /// The key of a server on this machine is taken as it is.
+    pub(crate) trusts_localhost: bool,
+    /// The program that knows further keys, with its arguments.
+    pub(crate) key_command: Option<Vec<String>>,
     pub(crate) hash_known_hosts: bool,
     /// Files with keys that no host may show.
     pub(crate) revoked_host_keys: Vec<String>,
@@ -66,10 +70,37 @@ pub(crate) struct Prepared {
     pub(crate) request: Request,
     pub(crate) host_key_name: HostId,
     pub(crate) profile: Arc<Profile>,
+    /// The way there, in words by which it is told from others; empty: directly.
+    pub(crate) way: String,
     /// What is said with `-v`.
     pub(crate) notes: Vec<String>,
     /// What is said without it.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Prepared {
+    /// What is to be said about it before it is connected to.
+    pub(crate) fn said(&self) -> Vec<(Level, String)> {
+        let warnings = self.warnings.iter().map(|text| (Level::Warning, text));
+        let notes = self.notes.iter().map(|text| (Level::Verbose, text));
+        warnings
+            .chain(notes)
+            .map(|(level, text)| (level, text.clone()))
+            .collect()
+    }
+
+    /// Whether a connection to this host is as good as one to the other: everything but names is the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let options = |prepared: &Self| match &prepared.request.transport {
+            Transport::Ssh(options) => Some(Arc::clone(options)),
+            Transport::Local | Transport::OpenSsh(_) => None,
+        };
+        let times = |prepared: &Self| (prepared.request.connect_timeout, prepared.request.login_timeout);
+        self.host_key_name == other.host_key_name
+            && self.profile == other.profile
+            && options(self) == options(other)
+            && times(self) == times(other)
+    }
 }
 
 /// What a host is to do.
@@ -80,6 +111,14 @@ pub(crate) struct Work {
 }
 
 impl Work {
+    /// Nothing: a jump host runs no command.
+    pub(crate) fn none() -> Self {
+        Self {
+            command: Bytes::new(),
+            env: Vec::new(),
+        }
+    }
+
     /// The command, and the variables that were asked for, for the host of this name, one of `hosts`.
     pub(crate) fn new(command: &Bytes, plan: &Plan, (id, host): (RequestId, &str), hosts: usize) -> Self {
         let text = |text: String| Bytes::from(text.into_bytes());
@@ -106,11 +145,20 @@ impl Work {
 /// Builds requests; keeps what the last one had in common with the next.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
+    /// How many hosts there are.
+    hosts: usize,
     profile: Option<Arc<Profile>>,
     options: Option<Arc<SshOptions>>,
 }
 
 impl Settings {
+    pub(crate) fn new(hosts: usize) -> Self {
+        Self {
+            hosts,
+            ..Self::default()
+        }
+    }
+
     /// `variables` are those that the configuration sends along.
     ///
     /// # Errors
@@ -122,9 +170,10 @@ impl Settings {
         work: Work,
         (config, variables): (HostConfig, Vec<(String, String)>),
     ) -> Result<Prepared, String> {
-        unsupported::refuse(&config)?;
         let connection = &plan.connection;
-        let options = shared(&mut self.options, ssh_options(&config, connection)?);
+        let forwarding = forwarding::decide(&config, connection, self.hosts);
+        let options = ssh_options(&config, connection, forwarding.socket)?;
+        let options = shared(&mut self.options, options);
         let host_key_name = match &config.host_key_alias {
             Some(alias) => HostId::alias(&alias.value),
             None => HostId::new(&config.hostname.value, config.port.value),
@@ -132,7 +181,8 @@ impl Settings {
         let mut notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
         notes.extend(unsupported::without_effect(&config));
         let unknown = config.unknown_algorithms();
-        let warnings = unknown.iter().map(ToString::to_string).collect();
+        let warnings = unknown.iter().map(ToString::to_string);
+        let warnings = warnings.chain(forwarding.warning).collect();
         let request = Request {
             id,
             host: config.host.clone(),
@@ -140,6 +190,7 @@ impl Settings {
             port: config.port.value,
             user: config.user.value.clone(),
             transport: Transport::Ssh(options),
+            route: Route::Direct,
             command: work.command,
             env_by_habit: by_habit(variables, &work.env),
             env: work.env,
@@ -169,6 +220,7 @@ impl Settings {
             request,
             host_key_name,
             profile,
+            way: String::new(),
             notes,
             warnings,
         })
@@ -192,6 +244,7 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
         port: 0,
         user: String::new(),
         transport: Transport::Local,
+        route: Route::Direct,
         command: work.command,
         env: work.env,
         env_by_habit: Vec::new(),
@@ -204,11 +257,16 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
     }
 }
 
-fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOptions, String> {
+fn ssh_options(
+    config: &HostConfig,
+    connection: &Connection,
+    forward_agent: Option<Arc<str>>,
+) -> Result<SshOptions, String> {
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
         family: family(config, connection),
+        forward_agent,
         rekey: rekey(config),
         further_host_keys: config.host_keys.update_host_keys.value != YesNoAsk::No
             && !config.user_known_hosts_files.value.is_empty(),
@@ -285,6 +343,9 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
         update: config.host_keys.update_host_keys.value,
+        trusts_localhost: config.host_keys.no_host_authentication_for_localhost.value
+            && config.host_key_alias.is_none(),
+        key_command: config.host_keys.known_hosts_command.map(|command| command.value),
         hash_known_hosts: config.hash_known_hosts,
         revoked_host_keys: config.host_keys.revoked_host_keys.value,
         authority_algorithms,

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
 
 use super::gathering::Wording;
+use super::host_keys::ShownKey;
 use super::in_file::InFile;
+use super::key_command;
 use super::lessons::{Batch, Written};
 use super::source::Arrival;
 use super::terminal::{Asker, Echo};
@@ -38,6 +40,11 @@ pub(crate) enum Task {
         label: Arc<str>,
         file: Arc<KeyFile>,
         asker: Asker,
+    },
+    /// Run a `KnownHostsCommand`.
+    AskForKeys {
+        shown: Box<ShownKey>,
+        arguments: Vec<String>,
     },
     /// Ask about host keys.
     Confirm {
@@ -68,6 +75,11 @@ pub(crate) enum Done {
         key: KeyId,
         result: Result<PrivateKey, String>,
     },
+    /// What a `KnownHostsCommand` printed.
+    KeysTold {
+        shown: Box<ShownKey>,
+        printed: Result<Vec<u8>, String>,
+    },
     /// Whether host keys are right.
     Confirmed(bool),
 }
@@ -97,6 +109,10 @@ impl Work for Task {
             } => Done::Unlocked {
                 key,
                 result: unlock(&label, &file, asker),
+            },
+            Self::AskForKeys { shown, arguments } => Done::KeysTold {
+                shown,
+                printed: key_command::run(&arguments),
             },
             Self::Confirm { wording, asker } => Done::Confirmed(confirm(&wording, asker)),
         }

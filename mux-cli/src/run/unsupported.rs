@@ -3,7 +3,7 @@
 //! line means.
 
 use mux_ssh::config::{
-    AddKeysToAgent, ForwardAgent, HostConfig, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
+    AddKeysToAgent, HostConfig, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
 };
 
 /// # Errors
@@ -23,7 +23,7 @@ type Line<'a> = (&'a Origin, &'static str, String);
 
 /// One entry for each keyword. Whoever makes one work takes its entry away.
 fn refused(config: &HostConfig) -> Option<Line<'_>> {
-    let (login, keys) = (&config.login, &config.host_keys);
+    let login = &config.login;
     let lines = [
         proxy(config),
         bound("BindAddress", config.bind_address.as_ref()),
@@ -33,28 +33,19 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
             .first()
             .and_then(|file| bound("CertificateFile", Some(file))),
         bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
-        keys.known_hosts_command
-            .as_ref()
-            .map(|command| (&command.origin, "KnownHostsCommand", command.value.join(" "))),
     ];
     lines.into_iter().flatten().next()
 }
 
 fn proxy(config: &HostConfig) -> Option<Line<'_>> {
-    let proxy = config.proxy.as_ref()?;
-    Some(match &proxy.value {
-        Proxy::Jump(hops) => {
-            let hosts: Vec<&str> = hops.iter().map(|hop| hop.host.as_str()).collect();
-            (&proxy.origin, "ProxyJump", hosts.join(","))
-        }
+    let fdpass = &config.session.proxy_use_fdpass;
+    match &config.proxy.as_ref()?.value {
+        Proxy::Jump(_) => None,
         // A command that hands over a socket can't be used as one that is a pipe.
-        Proxy::Command(_) if config.session.proxy_use_fdpass.value => (
-            &config.session.proxy_use_fdpass.origin,
-            "ProxyUseFdpass",
-            "yes".to_owned(),
-        ),
-        Proxy::Command(command) => (&proxy.origin, "ProxyCommand", command.clone()),
-    })
+        Proxy::Command(_) => fdpass
+            .value
+            .then(|| (&fdpass.origin, "ProxyUseFdpass", "yes".to_owned())),
+    }
 }
 
 fn bound<'a>(keyword: &'static str, text: Option<&'a Sourced<String>>) -> Option<Line<'a>> {
@@ -71,8 +62,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
         on("HostbasedAuthentication", &login.hostbased_authentication),
         (login.add_keys_to_agent.value != AddKeysToAgent::No)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
-        (login.forward_agent.value != ForwardAgent::No)
-            .then(|| ("ForwardAgent", login.forward_agent.origin.clone())),
         (login.security_key_provider.as_ref())
             .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),
         // The name's key is verified all the same; an address that is filed under another key ends nothing.
@@ -80,11 +69,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
         // What the DNS vouches for is asked about like any other: stricter than wanted, never laxer.
         (keys.verify_host_key_dns.value != YesNoAsk::No)
             .then(|| ("VerifyHostKeyDNS", keys.verify_host_key_dns.origin.clone())),
-        // Without it localhost's key is verified like any other: stricter than asked, never laxer.
-        on(
-            "NoHostAuthenticationForLocalhost",
-            &keys.no_host_authentication_for_localhost,
-        ),
         on("Compression", &session.compression),
         (session.remote_command.as_ref()).and_then(|command| named("RemoteCommand", command.origin.clone())),
         (!matches!(session.request_tty.value, RequestTty::Auto | RequestTty::No))
@@ -146,7 +130,6 @@ mod tests {
             "BindInterface eth0",
             "CertificateFile /id-cert.pub",
             "PKCS11Provider /lib/p11.so",
-            "KnownHostsCommand /bin/keys %H",
         ] {
             assert_eq!(
                 refuse(&config(&format!("# first\n{line}\n"))),
@@ -163,7 +146,7 @@ mod tests {
             "ProxyUseFdpass yes",
             "AddressFamily inet6",
             "CertificateFile none",
-            "KnownHostsCommand none",
+            "KnownHostsCommand /bin/keys %H",
             "RevokedHostKeys none",
             "CheckHostIP yes",
             "VerifyHostKeyDNS yes",

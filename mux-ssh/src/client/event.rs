@@ -146,6 +146,13 @@ pub enum Event {
         /// The command.
         channel: ChannelId,
     },
+    /// The server wants to talk to the user's agent, and may. The channel is one like those of commands: what is said to
+    /// the agent is [`Output`](Event::Output), [`Client::write_stdin`](super::Client::write_stdin) says what the agent
+    /// answers, and [`Client::close_channel`](super::Client::close_channel) ends it.
+    AgentOpened {
+        /// The channel.
+        channel: ChannelId,
+    },
     /// No more output of either stream.
     Eof {
         /// The command.
@@ -202,6 +209,37 @@ pub enum Event {
         /// Bounded, but not yet safe to print.
         description: String,
     },
+}
+
+impl Event {
+    /// The channel that it is about, if it is about one.
+    #[must_use]
+    pub fn channel(&self) -> Option<ChannelId> {
+        match self {
+            Self::Output { channel, .. }
+            | Self::Opened { channel }
+            | Self::AgentOpened { channel }
+            | Self::Eof { channel }
+            | Self::ExitStatus { channel, .. }
+            | Self::ExitSignal { channel, .. }
+            | Self::StdinRoom { channel }
+            | Self::EnvRefused { channel, .. }
+            | Self::ChannelFailed { channel, .. }
+            | Self::ChannelClosed { channel } => Some(*channel),
+            Self::Stage(_)
+            | Self::Greeting(_)
+            | Self::HostKey { .. }
+            | Self::Sign { .. }
+            | Self::KeyRefused { .. }
+            | Self::LoginUnanswered { .. }
+            | Self::Banner(_)
+            | Self::Authenticated { .. }
+            | Self::Learned(_)
+            | Self::HostKeys(_)
+            | Self::HostKeysProven(_)
+            | Self::Disconnected { .. } => None,
+        }
+    }
 }
 
 /// What binds an agent's socket to this connection: the fields of `session-bind@openssh.com`

@@ -71,6 +71,7 @@ fn weight(event: &Event) -> usize {
         | Event::Authenticated { .. }
         | Event::Learned(_)
         | Event::Opened { .. }
+        | Event::AgentOpened { .. }
         | Event::Eof { .. }
         | Event::ExitStatus { .. }
         | Event::StdinRoom { .. }

@@ -224,7 +224,9 @@ impl World {
                 assert!(!data.is_empty());
                 (channel, false)
             }
-            Event::Opened { channel }
+            // No agent was offered, so that there is no such command.
+            Event::AgentOpened { channel }
+            | Event::Opened { channel }
             | Event::Eof { channel }
             | Event::ExitStatus { channel, .. }
             | Event::ExitSignal { channel, .. }

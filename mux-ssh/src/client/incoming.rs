@@ -85,12 +85,18 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Nothing is opened from the far side: no forwarding was asked for.
+    /// Nothing is opened from the far side but a channel to the user's agent, where that was offered: a server that is
+    /// let in unasked could use every key in it.
     fn open(&mut self, mut reader: Reader<'_>) -> Result<(), Violation> {
-        reader.string()?;
+        let is_agent = reader.string()? == b"auth-agent@openssh.com";
         let number = reader.uint32()?;
-        let (_window, _packet) = (reader.uint32()?, reader.uint32()?);
-        self.replies.push(Reply::OpenRefused { number });
+        let (window, packet) = (reader.uint32()?, reader.uint32()?);
+        let wanted = is_agent.then_some((number, window, packet));
+        let ours = wanted.and_then(|wanted| self.channels.open_agent(wanted, self.events));
+        self.replies.push(match ours {
+            Some(ours) => Reply::OpenConfirmed { number, ours },
+            None => Reply::OpenRefused { number },
+        });
         Ok(())
     }
 

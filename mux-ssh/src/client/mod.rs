@@ -117,6 +117,19 @@ impl Client {
         id
     }
 
+    /// Lets the command of this channel, and with it whoever rules its server, use the user's agent while it runs. To be
+    /// called before the command is sent, which is before [`Event::HostKey`] is answered, and never for a host whose key
+    /// was not verified.
+    pub fn forward_agent(&mut self, channel: ChannelId) {
+        self.session.channels.forward_agent(channel);
+    }
+
+    /// What binds an agent's socket to this connection, once there are keys.
+    #[must_use]
+    pub fn session_binding(&self) -> Option<SessionBinding> {
+        self.binding()
+    }
+
     /// Queues bytes for a command's standard input.
     ///
     /// # Errors

@@ -38,6 +38,15 @@ pub(crate) enum Packet {
         number: u32,
         command: Bytes,
     },
+    /// The command on this channel may reach the user's agent (OpenSSH PROTOCOL.agent §2).
+    AgentRequest {
+        number: u32,
+    },
+    /// CHANNEL_OPEN_CONFIRMATION, under our number `ours`.
+    OpenConfirmed {
+        number: u32,
+        ours: u32,
+    },
     Signal {
         number: u32,
         name: Box<str>,
@@ -62,7 +71,7 @@ pub(crate) enum Packet {
     RequestRefused {
         number: u32,
     },
-    /// CHANNEL_OPEN_FAILURE: a server may open nothing here.
+    /// CHANNEL_OPEN_FAILURE: a server may open nothing here but what it was allowed to.
     OpenRefused {
         number: u32,
     },
@@ -97,6 +106,14 @@ impl Packet {
                 .uint32(ORIGINATOR.1),
             Self::Env { number, name, value } => request(to, *number, "env", true).string(name).string(value),
             Self::Exec { number, command } => request(to, *number, "exec", true).string(command),
+            // As OpenSSH sends it: what a server refuses shows where the agent is missed.
+            Self::AgentRequest { number } => request(to, *number, "auth-agent-req@openssh.com", false),
+            Self::OpenConfirmed { number, ours } => to
+                .byte(message::CHANNEL_OPEN_CONFIRMATION)
+                .uint32(*number)
+                .uint32(*ours)
+                .uint32(INITIAL_WINDOW)
+                .uint32(MAX_PACKET),
             // RFC 4254 §6.9: a signal has no reply.
             Self::Signal { number, name } => request(to, *number, "signal", false).string(name.as_bytes()),
             Self::Adjust { number, bytes } => to
