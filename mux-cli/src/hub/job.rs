@@ -11,6 +11,7 @@ use super::countdown::Countdown;
 use super::drain::Unread;
 use super::hop::{Hop, Note, Role};
 use super::kill::Killing;
+use super::linger::Lingering;
 use super::openssh::Child;
 use super::pace::{Endpoints, Fanout};
 use super::parked::Parking;
@@ -51,6 +52,7 @@ pub(super) struct Shared<K> {
     /// What jobs have to say to each other; passed on before anything else happens.
     pub(super) notes: VecDeque<(RequestId, Note<K>)>,
     pub(super) parking: Parking,
+    pub(super) lingering: Lingering<K>,
     pub(super) max_window: u32,
     /// Nothing more is to start, not even once more.
     pub(super) held: bool,

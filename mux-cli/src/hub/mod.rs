@@ -19,6 +19,7 @@ mod host_certificate;
 mod host_key;
 mod job;
 mod kill;
+mod linger;
 mod links;
 mod local;
 mod openssh;
@@ -103,6 +104,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 hops: HashMap::new(),
                 notes: VecDeque::new(),
                 parking: Parking::default(),
+                lingering: HashMap::new(),
                 max_window: window(fanout.min(expected)),
                 held: false,
             },
@@ -131,6 +133,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 Answer::Prepared(prepared) => job.prepared(cx, prepared),
                 Answer::Resolved(result) => job.resolved(cx, result),
                 Answer::HostKey { question, judgement } => job.judged(cx, question, judgement),
+                Answer::ProveHostKeys(keys) => job.prove_host_keys(cx, keys),
                 Answer::Signed { question, signature } => job.signed(cx, question, signature),
                 Answer::Prompted { question, answers } => job.prompted(cx, question, answers),
                 Answer::Asking(asking) => job.asking(cx, asking),
@@ -143,7 +146,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Something happened on a link.
     pub fn handle_link<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, key: K, event: LinkEvent) {
         let Some(&request) = self.shared.by_link.get(&key) else {
-            return;
+            return self.handle_lingering(links, key, event);
         };
         if matches!(event, LinkEvent::Closed(_) | LinkEvent::Exited { .. }) {
             self.shared.by_link.remove(&key);
@@ -216,6 +219,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Starts nothing more, not even once more; what runs goes on.
     pub fn hold<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
         self.shared.held = true;
+        self.stop_lingering(links, None);
         for request in std::mem::take(&mut self.queue) {
             self.skip(&request);
         }
@@ -247,6 +251,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// The time named by [`poll_timeout`](Self::poll_timeout) has come. May be called early.
     pub fn handle_timeout<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
         self.shared.short.take_if(|(_, until)| *until <= now);
+        self.stop_lingering(links, Some(now));
         while let Some(&(at, request)) = self.shared.timers.first() {
             if at > now {
                 break;
@@ -266,7 +271,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         let short = self.shared.short;
         let short = short.filter(|_| !self.queue.is_empty() || self.shared.parking.has_returning());
         let job = self.shared.timers.first().map(|(at, _)| *at);
-        [job, short.map(|(_, until)| until)].into_iter().flatten().min()
+        let lingering = self.linger_timeout();
+        let due = [job, short.map(|(_, until)| until), lingering];
+        due.into_iter().flatten().min()
     }
 
     /// The next thing that the outside has to do.
@@ -291,7 +298,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Everything has finished.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.jobs.is_empty()
+        self.queue.is_empty() && self.jobs.is_empty() && self.shared.lingering.is_empty()
     }
 
     /// Nothing goes on before somebody has judged the host keys that were asked about; false if none was.

@@ -29,7 +29,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             Said::ChannelClosed { channel } if self.is_hop() => self.channel_over(channel),
             Said::Stage(login) => self.login_stage(cx, login),
-            Said::HostKey { id, key, certificate } => self.ask(cx, Action::judge(id, key, certificate)),
+            Said::HostKey { id, key, certificate } => self.ask_about_host_key(cx, id, key, certificate),
             Said::Sign {
                 id,
                 identity,
@@ -53,6 +53,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
             Said::Learned(memory) => self.learned(cx, memory),
+            Said::HostKeys(keys) => self.host_keys_told(cx, keys),
+            Said::HostKeysProven(keys) => self.host_keys_proven(cx, keys),
             Said::Output {
                 channel,
                 stream,
@@ -81,9 +83,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::StdinRoom { channel } if self.is_command(channel) => self.want_stdin(cx),
             // How the command that kills ended matters to nobody, and it reads nothing.
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
-            Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
-            // Not asked for.
-            Said::HostKeys(_) | Said::HostKeysProven(_) => {}
+            Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {} // Not asked for.
         }
     }
 
@@ -276,6 +276,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return self.finish_killed(cx, reason, true);
         }
         let (status, error) = outcome::ended(&self.ended, self.request.missing_status);
+        self.linger(cx);
         self.finish(cx, status, error);
     }
 

@@ -255,7 +255,7 @@ impl Engine {
             self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
             return self.settle(now);
         }
-        if self.hub.is_idle() {
+        if self.hub.is_idle() && !self.outside.is_writing() {
             self.finish(now);
         }
         self.hand_over(now, VERY_MUCH);

@@ -23,15 +23,12 @@ type Line<'a> = (&'a Origin, &'static str, String);
 
 /// One entry for each keyword. Whoever makes one work takes its entry away.
 fn refused(config: &HostConfig) -> Option<Line<'_>> {
-    let (login, keys) = (&config.login, &config.host_keys);
+    let login = &config.login;
     let lines = [
         proxy(config),
         bound("BindAddress", config.bind_address.as_ref()),
         bound("BindInterface", config.bind_interface.as_ref()),
         bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
-        keys.known_hosts_command
-            .as_ref()
-            .map(|command| (&command.origin, "KnownHostsCommand", command.value.join(" "))),
     ];
     lines.into_iter().flatten().next()
 }
@@ -68,13 +65,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
         // What the DNS vouches for is asked about like any other: stricter than wanted, never laxer.
         (keys.verify_host_key_dns.value != YesNoAsk::No)
             .then(|| ("VerifyHostKeyDNS", keys.verify_host_key_dns.origin.clone())),
-        (keys.update_host_keys.value != YesNoAsk::No)
-            .then(|| ("UpdateHostKeys", keys.update_host_keys.origin.clone())),
-        // Without it localhost's key is verified like any other: stricter than asked, never laxer.
-        on(
-            "NoHostAuthenticationForLocalhost",
-            &keys.no_host_authentication_for_localhost,
-        ),
         on("Compression", &session.compression),
         (session.remote_command.as_ref()).and_then(|command| named("RemoteCommand", command.origin.clone())),
         (!matches!(session.request_tty.value, RequestTty::Auto | RequestTty::No))
@@ -135,7 +125,6 @@ mod tests {
             "BindAddress 10.0.0.1",
             "BindInterface eth0",
             "PKCS11Provider /lib/p11.so",
-            "KnownHostsCommand /bin/keys %H",
         ] {
             assert_eq!(
                 refuse(&config(&format!("# first\n{line}\n"))),
@@ -152,7 +141,7 @@ mod tests {
             "ProxyUseFdpass yes",
             "AddressFamily inet6",
             "CertificateFile none",
-            "KnownHostsCommand none",
+            "KnownHostsCommand /bin/keys %H",
             "RevokedHostKeys none",
             "CheckHostIP yes",
             "VerifyHostKeyDNS yes",
