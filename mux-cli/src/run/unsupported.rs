@@ -33,6 +33,15 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
             .first()
             .and_then(|file| bound("CertificateFile", Some(file))),
         bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
+        Some(&login.hostbased_authentication)
+            .filter(|flag| flag.value)
+            .map(|flag| (&flag.origin, "HostbasedAuthentication", "yes".to_owned())),
+        // With an agent it is the agent that asks the device.
+        login
+            .security_key_provider
+            .as_ref()
+            .filter(|_| config.identity_agent.value.is_none())
+            .and_then(|provider| bound("SecurityKeyProvider", Some(provider))),
         keys.known_hosts_command
             .as_ref()
             .map(|command| (&command.origin, "KnownHostsCommand", command.value.join(" "))),
@@ -68,7 +77,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
     let on = |keyword, flag: &'_ Sourced<bool>| flag.value.then_some((keyword, flag.origin.clone()));
     let lines = [
         on("GSSAPIAuthentication", &login.gssapi_authentication),
-        on("HostbasedAuthentication", &login.hostbased_authentication),
         (login.add_keys_to_agent.value != AddKeysToAgent::No)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
         (login.security_key_provider.as_ref())
@@ -146,6 +154,8 @@ mod tests {
             "BindInterface eth0",
             "CertificateFile /id-cert.pub",
             "PKCS11Provider /lib/p11.so",
+            "HostbasedAuthentication yes",
+            "SecurityKeyProvider /lib/sk.so",
             "KnownHostsCommand /bin/keys %H",
         ] {
             assert_eq!(
@@ -178,12 +188,12 @@ mod tests {
     #[test]
     fn lines_without_effect_are_told_with_their_place() {
         assert_eq!(without_effect(&config("Port 22\n")), [""; 0]);
-        let lines = "ForwardAgent yes\nCompression no\nGSSAPIAuthentication yes\n";
+        let lines = "SessionType none\nCompression no\nPermitLocalCommand yes\n";
         assert_eq!(
             without_effect(&config(lines)),
             [
-                "/home/me/.ssh/config line 3: GSSAPIAuthentication has no effect",
-                "/home/me/.ssh/config line 1: ForwardAgent has no effect",
+                "/home/me/.ssh/config line 1: SessionType has no effect",
+                "/home/me/.ssh/config line 3: PermitLocalCommand has no effect",
             ]
         );
     }

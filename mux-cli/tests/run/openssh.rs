@@ -260,7 +260,7 @@ fn ssh_is_told_what_was_typed_and_the_host_stands_behind_two_dashes() {
     let called = fs::read_to_string(rig.path("called")).unwrap();
     let wanted = format!(
         "-F\n{}\n-o\nCompression=yes\n-i\nk\n-4\n-l\nu\n-p\n77\n-o\nServerAliveInterval=30\n-o\nServerAliveCountMax=10\n\
-         -o\nStrictHostKeyChecking=yes\n-o\nSetEnv=\"A=\\\"\\\\ b\" \n-a\n--\nweb1\n-x  'y'\n",
+         -o\nSetEnv=\"A=\\\"\\\\ b\" \n-a\n--\nweb1\n-x  'y'\n",
         rig.text("config")
     );
     assert!(called.ends_with(&wanted), "{called}");
