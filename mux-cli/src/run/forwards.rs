@@ -86,21 +86,20 @@ impl Forwards {
         let Some(&socket) = self.by_channel.get(&(link, channel)) else {
             return Some(said);
         };
-        match said {
-            Event::Output { data, .. } => self.tell_agent(driver, socket, data),
-            Event::StdinRoom { .. } => self.tell_server(driver, socket),
-            Event::Eof { .. } => {
-                if let Some(tunnel) = tunnel(driver, socket) {
-                    tunnel.finish();
-                }
+        if let Event::Output { data, .. } = said {
+            self.tell_agent(driver, socket, data);
+        } else if let Event::StdinRoom { .. } = said {
+            self.tell_server(driver, socket);
+        } else if let Event::Eof { .. } = said {
+            if let Some(tunnel) = tunnel(driver, socket) {
+                tunnel.finish();
             }
+        } else {
             // Nobody is there who would hear the agent.
-            _ => {
-                self.by_channel.remove(&(link, channel));
-                self.by_socket.remove(&socket);
-                if let Some(tunnel) = tunnel(driver, socket) {
-                    tunnel.close();
-                }
+            self.by_channel.remove(&(link, channel));
+            self.by_socket.remove(&socket);
+            if let Some(tunnel) = tunnel(driver, socket) {
+                tunnel.close();
             }
         }
         None

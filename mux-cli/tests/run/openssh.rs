@@ -242,6 +242,13 @@ fn stand_in(rig: &Rig, ending: &str) -> String {
 #[test]
 fn ssh_is_told_what_was_typed_and_the_host_stands_behind_two_dashes() {
     let rig = Rig::new();
+    // Where nothing is written, ssh would ask.
+    let config = fs::read_to_string(rig.path("config")).unwrap();
+    fs::write(
+        rig.path("config"),
+        config.replace("StrictHostKeyChecking yes", ""),
+    )
+    .unwrap();
     let path = format!("{}:/usr/bin:/bin", stand_in(&rig, "echo oops >&2; exit 255"));
     let args = [
         "--transport",

@@ -127,6 +127,11 @@ pub enum Event {
     },
     /// What is worth remembering about this server, once its host key is accepted and again when something changes.
     Learned(ServerMemory),
+    /// The host has these keys too, or says so: told once, after the login, if it was asked for
+    /// (`ClientConfig::host_keys`). [`Client::prove_host_keys`](super::Client::prove_host_keys) asks for a proof.
+    HostKeys(Vec<PublicKey>),
+    /// The server proved that it holds these keys; none: it did not.
+    HostKeysProven(Vec<PublicKey>),
     /// Output of a command. Give its room back with [`Client::consume`](super::Client::consume).
     Output {
         /// The command.

@@ -12,6 +12,7 @@ mod events;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod habits;
+mod host_keys;
 mod incoming;
 mod keepalive;
 mod opening;
@@ -33,8 +34,10 @@ use bytes::Bytes;
 
 pub use config::{ClientConfig, DirectTcpip, Exec, Identity, Keepalive, Stdin};
 pub use event::{ChannelFailure, ChannelId, Event, QuestionId, SessionBinding, Stage, StreamKind};
+pub use host_keys::MAX_HOST_KEYS;
 pub use violation::{AuthViolation, ChannelViolation};
 
+use crate::keys::PublicKey;
 use crate::transport::{Counters, ServerMemory, Transport, TransportConfig};
 use crate::{Error, Misuse};
 use session::Session;
@@ -215,6 +218,14 @@ impl Client {
     /// key is accepted: the server gets no password and no answer to its questions.
     pub fn distrust_server(&mut self) {
         self.session.distrust_server();
+    }
+
+    /// Asks the server for a proof that it holds these keys, of which it has [told](Event::HostKeys);
+    /// [`Event::HostKeysProven`] answers.
+    pub fn prove_host_keys(&mut self, keys: Vec<PublicKey>) {
+        if !self.is_over() {
+            self.session.host_keys.ask(keys);
+        }
     }
 
     /// Answers [`Event::Sign`] with a signature blob (RFC 4253 §6.6); `None`: the identity cannot sign, try the next.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::DirectTcpip;
+use super::host_keys::PROVE;
 use super::userauth::USERAUTH;
 use super::window::{INITIAL_WINDOW, MAX_PACKET};
 use crate::message::{self, open_failure};
@@ -76,6 +77,10 @@ pub(crate) enum Packet {
     },
     /// A global request that no server grants and every server answers (OpenSSH PROTOCOL, `keepalive@openssh.com`).
     Keepalive,
+    /// A global request for a proof that the server holds these keys.
+    ProveHostKeys {
+        keys: Vec<Bytes>,
+    },
 }
 
 impl Packet {
@@ -130,6 +135,10 @@ impl Packet {
                 .byte(message::GLOBAL_REQUEST)
                 .string("keepalive@openssh.com")
                 .boolean(true),
+            Self::ProveHostKeys { keys } => {
+                let to = to.byte(message::GLOBAL_REQUEST).string(PROVE).boolean(true);
+                keys.iter().fold(to, |to, key| to.string(key))
+            }
         };
     }
 }
