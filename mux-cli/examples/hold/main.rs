@@ -363,7 +363,9 @@ impl Hold {
             client::Event::ChannelFailed { reason, .. } => {
                 return Err(io::Error::other(format!("server {}: {reason:?}", held.server)));
             }
-            client::Event::Stage(_)
+            client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
+            | client::Event::Stage(_)
             | client::Event::KeyRefused { .. }
             | client::Event::LoginUnanswered { .. }
             | client::Event::Banner(_)

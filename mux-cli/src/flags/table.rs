@@ -114,7 +114,7 @@ pub(super) fn targets() -> [Arg; 4] {
     })
 }
 
-pub(super) fn connection() -> [Arg; 10] {
+pub(super) fn connection() -> [Arg; 11] {
     let path = || value_parser!(PathBuf);
     headed(
         "How to get there",
@@ -135,6 +135,12 @@ pub(super) fn connection() -> [Arg; 10] {
             )
             .short('F')
             .value_parser(path()),
+            valued(
+                "jump",
+                "HOSTS",
+                "Connect through these, one after the other: [user@]host[:port],...",
+            )
+            .short('J'),
             valued("option", "KEY=VALUE", "ssh configuration option; may be repeated")
                 .short('o')
                 .action(ArgAction::Append),
@@ -152,23 +158,27 @@ pub(super) fn connection() -> [Arg; 10] {
                 .long("login-timeout")
                 .allow_negative_numbers(true)
                 .value_parser(parse_deadline),
-            valued(
-                "transport",
-                "NAME",
-                "`openssh`: through the system's ssh, a process for each target; \
-                `local`: run here, once for each target, without a network",
-            )
-            .long("transport")
-            .default_value("ssh")
-            .hide_default_value(true)
-            .hide_possible_values(true)
-            .value_parser(choice(&[
-                ("ssh", Transport::Ssh),
-                ("openssh", Transport::OpenSsh),
-                ("local", Transport::Local),
-            ])),
+            transport(),
         ],
     )
+}
+
+fn transport() -> Arg {
+    valued(
+        "transport",
+        "NAME",
+        "`openssh`: through the system's ssh, a process for each target; \
+        `local`: run here, once for each target, without a network",
+    )
+    .long("transport")
+    .default_value("ssh")
+    .hide_default_value(true)
+    .hide_possible_values(true)
+    .value_parser(choice(&[
+        ("ssh", Transport::Ssh),
+        ("openssh", Transport::OpenSsh),
+        ("local", Transport::Local),
+    ]))
 }
 
 fn execution() -> [Arg; 6] {
