@@ -293,7 +293,7 @@ impl Auth {
     }
 
     fn query(&self, identity: usize, algorithm: SignatureAlgorithm) -> Step {
-        let mut payload = BytesMut::new();
+        let mut payload = BytesMut::with_capacity(userauth::ROOM);
         userauth::publickey(
             &mut payload,
             &self.config.user,
@@ -306,7 +306,7 @@ impl Auth {
 
     /// Asks the owner to sign. RFC 4252 §7: what is signed is the session id and the request up to the key.
     fn sign(&mut self, identity: usize, algorithm: SignatureAlgorithm, events: &mut Events) -> Step {
-        let mut data = BytesMut::new();
+        let mut data = BytesMut::with_capacity(userauth::ROOM);
         Writer::new(&mut data).string(&self.binding.session_id);
         userauth::publickey(&mut data, &self.config.user, self.key(identity), algorithm, true);
         let data = data.freeze();

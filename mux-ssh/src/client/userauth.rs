@@ -12,9 +12,12 @@ pub(crate) const USERAUTH: &str = "ssh-userauth";
 /// The service that runs after it (RFC 4252 §5).
 const CONNECTION: &str = "ssh-connection";
 
+/// What most requests and what is signed of them take: a session id, names and an elliptic key.
+pub(crate) const ROOM: usize = 256;
+
 /// The method `none`: asks what methods there are.
 pub(crate) fn none(user: &str) -> Bytes {
-    let mut payload = BytesMut::new();
+    let mut payload = BytesMut::with_capacity(ROOM);
     head(&mut payload, user).string("none");
     payload.freeze()
 }
