@@ -13,8 +13,7 @@ use mux_ssh::transport::RekeyLimits;
 use super::job::{Context, Job};
 use super::phase::{Phase, Session};
 use super::{
-    Action, Failure, Family, Links, NoLink, Prepared, RequestId, SshOptions, Stage, Status, Transport,
-    outcome, pace,
+    Action, Failure, Family, Links, NoLink, Prepared, RequestId, Stage, Status, Transport, outcome, pace,
 };
 
 /// How long an address has for itself before the next of the same name is tried beside it (RFC 8305, section 5).
@@ -239,13 +238,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     fn client<L: Links<Key = K>>(&self, cx: &Context<'_, L>) -> (Client, ChannelId) {
-        let SshOptions {
-            algorithms,
-            keepalive,
-            ..
-        } = match &self.request.transport {
-            Transport::Ssh(options) => (**options).clone(),
-            Transport::Local => SshOptions::default(),
+        let (algorithms, keepalive) = match &self.request.transport {
+            Transport::Ssh(options) => (options.algorithms.clone(), options.keepalive),
+            Transport::Local => Default::default(),
         };
         let caution = self.caution;
         let identities = self.prepared.keys.iter().map(|offer| {

@@ -1,13 +1,14 @@
 //! One request on its way: which phase it is in, what time it has left, and how it ends. The steps of each phase are
 //! in `connect`, `session` and `kill`; this file never talks to a link but to end it.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::caution::Caution;
 use super::countdown::Countdown;
 use super::drain::Unread;
+use super::ids::IdMap;
 use super::kill::Killing;
 use super::pace::{Endpoints, Fanout};
 use super::phase::{Phase, Session};
@@ -35,7 +36,7 @@ pub(super) struct Context<'a, L: Links> {
 pub(super) struct Shared<K> {
     pub(super) fanout: Fanout,
     pub(super) endpoints: Endpoints,
-    pub(super) by_link: HashMap<K, RequestId>,
+    pub(super) by_link: IdMap<K, RequestId>,
     pub(super) timers: BTreeSet<(Instant, RequestId)>,
     /// Something of ours was lacking for a link: nothing is started before.
     pub(super) short: Option<(NoLink, Instant)>,

@@ -10,6 +10,7 @@ mod countdown;
 mod drain;
 mod event;
 mod host_key;
+pub(crate) mod ids;
 mod job;
 mod kill;
 mod links;
@@ -23,7 +24,7 @@ mod session;
 mod stall;
 mod stdin;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::Hash;
 use std::time::Instant;
 
@@ -37,6 +38,7 @@ pub use request::{
     Ticket, Transport, Wish,
 };
 
+use ids::IdMap;
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
 use phase::Phase;
@@ -60,7 +62,7 @@ const MIN_WINDOW: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Hub<K> {
     queue: VecDeque<Request>,
-    jobs: HashMap<RequestId, Job<K>>,
+    jobs: IdMap<RequestId, Job<K>>,
     shared: Shared<K>,
 }
 
@@ -70,11 +72,11 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     pub fn new(fanout: usize, expected: usize) -> Self {
         Self {
             queue: VecDeque::with_capacity(expected),
-            jobs: HashMap::with_capacity(fanout.min(expected)),
+            jobs: IdMap::with_capacity_and_hasher(fanout.min(expected), Default::default()),
             shared: Shared {
                 fanout: Fanout::new(fanout),
                 endpoints: Endpoints::default(),
-                by_link: HashMap::new(),
+                by_link: IdMap::default(),
                 timers: BTreeSet::new(),
                 short: None,
                 actions: VecDeque::new(),

@@ -20,6 +20,7 @@ use super::settings::{Prepared as Target, Profile};
 use super::signing::Waiting;
 use super::task::{Done, Task};
 use super::terminal::Prompt;
+use crate::hub::ids::IdMap;
 use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -56,8 +57,8 @@ impl Known {
 /// The outside of a hub.
 #[derive(Debug)]
 pub(crate) struct Outside {
-    pub(super) targets: HashMap<RequestId, Known>,
-    offers: HashMap<usize, (Arc<Profile>, Arc<Offers>)>,
+    pub(super) targets: IdMap<RequestId, Known>,
+    offers: IdMap<usize, (Arc<Profile>, Arc<Offers>)>,
     pub(super) keyring: Keyring,
     pub(super) agents: Agents,
     pub(super) hosts: Hosts,
@@ -112,8 +113,8 @@ impl Outside {
         input: Option<Input>,
     ) -> Self {
         Self {
-            targets: HashMap::new(),
-            offers: HashMap::new(),
+            targets: IdMap::default(),
+            offers: IdMap::default(),
             keyring: Keyring::default(),
             agents: Agents::default(),
             hosts,
