@@ -33,6 +33,7 @@ const TARGETS: &[(&str, Decoder)] = &[
     ("ssh_config", ssh::ssh_config),
     ("key_file", ssh::key_file),
     ("key_der", ssh::key_der),
+    ("certificate", ssh::certificate),
     ("agent", |data| ssh::agent(Instant::now(), data)),
     ("target_syntax", command_line::target_syntax),
     ("hosts_file", command_line::hosts_file),

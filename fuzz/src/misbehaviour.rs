@@ -153,6 +153,7 @@ impl Pair {
             user: "u".to_owned(),
             identities: vec![Identity {
                 key: USER.public().clone(),
+                certificate: None,
                 proven: setup & 0b0001_0000 == 0,
                 hardware: false,
             }],
@@ -227,6 +228,7 @@ impl Pair {
                 | server::Event::Room { .. }
                 | server::Event::SessionClosed { .. }
                 | server::Event::Answer { .. }
+                | server::Event::DirectTcpip { .. }
                 | server::Event::Disconnected { .. } => {}
             }
         }

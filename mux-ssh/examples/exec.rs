@@ -31,6 +31,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     // The only key there is: it may be used at once, which saves a round trip.
     let identity = Identity {
         key: key.public().clone(),
+        certificate: None,
         proven: true,
         hardware: false,
     };
@@ -78,7 +79,7 @@ struct Owner {
 impl Owner {
     fn handle(&mut self, event: Event, client: &mut Client) -> std::io::Result<()> {
         match event {
-            Event::HostKey { id, key } => {
+            Event::HostKey { id, key, .. } => {
                 client.answer_host_key(id, key.fingerprint_sha256() == self.fingerprint);
             }
             Event::Sign {

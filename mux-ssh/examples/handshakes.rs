@@ -85,6 +85,7 @@ fn session(
     config.user = "root".to_owned();
     config.identities = vec![Identity {
         key: user.public().clone(),
+        certificate: None,
         proven: true,
         hardware: false,
     }];

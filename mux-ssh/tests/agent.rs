@@ -120,7 +120,7 @@ fn an_agent_lists_its_keys_and_signs_with_each_algorithm_of_theirs() {
     assert_eq!(identities.first().unwrap().comment, "ed25519");
     for identity in identities {
         for &algorithm in identity.key.key_type().signature_algorithms() {
-            let events = agent.ask(|client| client.sign(&identity.key, algorithm, b"data"));
+            let events = agent.ask(|client| client.sign(identity.blob(), algorithm, b"data"));
             let [AgentEvent::Signature(signature)] = events.as_slice() else {
                 panic!("{events:?}")
             };
@@ -134,7 +134,7 @@ fn an_agent_refuses_a_key_that_it_does_not_hold() {
     let agent = Agent::start("refuse");
     let stranger = Agent::start("stranger").key("ed25519");
     let algorithm = SignatureAlgorithm::Ed25519;
-    let events = agent.ask(|client| client.sign(stranger.public(), algorithm, b"data"));
+    let events = agent.ask(|client| client.sign(stranger.public().blob(), algorithm, b"data"));
     assert_eq!(events, [AgentEvent::Refused(AgentRequest::Sign(algorithm))]);
 }
 
@@ -143,8 +143,8 @@ fn a_session_is_bound_by_the_hosts_signature_over_its_identifier() {
     let agent = Agent::start("bind");
     let host = agent.key("ed25519");
     let signature = host.sign(SignatureAlgorithm::Ed25519, b"session").unwrap();
-    let events = agent.ask(|client| client.bind_session(host.public(), b"session", &signature));
+    let events = agent.ask(|client| client.bind_session(host.public().blob(), b"session", &signature));
     assert_eq!(events, [AgentEvent::Bound]);
-    let events = agent.ask(|client| client.bind_session(host.public(), b"other", &signature));
+    let events = agent.ask(|client| client.bind_session(host.public().blob(), b"other", &signature));
     assert_eq!(events, [AgentEvent::Refused(AgentRequest::BindSession)]);
 }

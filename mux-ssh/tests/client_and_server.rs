@@ -126,6 +126,7 @@ impl World {
     fn new(setup: &Setup) -> Self {
         let identity = |key: &PrivateKey| Identity {
             key: key.public().clone(),
+            certificate: None,
             proven: setup.proven,
             hardware: false,
         };

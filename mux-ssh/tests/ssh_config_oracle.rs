@@ -57,7 +57,10 @@ const SETTINGS: &[(&str, &[&str])] = &[
         &["/u/1", "/u/1 \"/u/2 3\"", "/u/a /u/b /u/c"],
     ),
     ("GlobalKnownHostsFile", &["/g/1", "/g/1 /g/2"]),
-    ("StrictHostKeyChecking", &["yes", "ask", "accept-new"]),
+    (
+        "StrictHostKeyChecking",
+        &["yes", "ask", "accept-new", "no", "off"],
+    ),
     ("HostKeyAlias", &["alias1", "alias2"]),
     (
         "ConnectTimeout",
@@ -257,8 +260,9 @@ impl Case<'_> {
                 LogLevel::Debug3 => "DEBUG3",
             });
         let policy = match config.host_key_policy.value {
-            HostKeyPolicy::Strict => "strict",
+            HostKeyPolicy::Strict | HostKeyPolicy::Ask => "strict",
             HostKeyPolicy::AcceptNew => "accept-new",
+            HostKeyPolicy::Off => "false",
         };
         vec![
             ("hostname", config.hostname.value.clone()),

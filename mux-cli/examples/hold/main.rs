@@ -191,6 +191,7 @@ impl Hold {
         let (host, address) = self.servers.get(server).expect("the remainder is in range");
         let identity = Identity {
             key: self.key.public().clone(),
+            certificate: None,
             proven: true,
             hardware: false,
         };
@@ -335,7 +336,7 @@ impl Hold {
             return Ok(());
         };
         match event {
-            client::Event::HostKey { id, key } => {
+            client::Event::HostKey { id, key, .. } => {
                 let host = self
                     .servers
                     .get(held.server)

@@ -56,6 +56,7 @@ impl Links {
         // The only key there is may sign at once, which saves a round trip.
         let identity = Identity {
             key: self.key.public().clone(),
+            certificate: None,
             proven: true,
             hardware: false,
         };
@@ -84,7 +85,12 @@ impl Links {
     pub(crate) fn poll(&mut self) -> io::Result<Option<(Key, client::Event)>> {
         while let Some(event) = self.driver.poll_event() {
             match event {
-                Event::Protocol(key, client::Event::HostKey { id, key: host_key }) => {
+                Event::Protocol(
+                    key,
+                    client::Event::HostKey {
+                        id, key: host_key, ..
+                    },
+                ) => {
                     let server = self.connected.get(&key).and_then(|at| self.servers.get(*at));
                     let known = server.is_some_and(|server| {
                         let verdict = self.known.lookup(&mut self.memo, &server.id, &host_key);

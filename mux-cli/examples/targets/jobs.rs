@@ -70,6 +70,8 @@ impl Jobs {
     ) {
         match event {
             Event::Authenticated { .. } | Event::Answer { .. } | Event::Disconnected { .. } => {}
+            // Made elsewhere, or not at all.
+            Event::DirectTcpip { .. } => {}
             Event::Env { session, name, value } => {
                 self.env.entry((key, session)).or_default().push((name, value));
             }

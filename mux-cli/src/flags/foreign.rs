@@ -102,7 +102,6 @@ pub(super) const LATER_COMMANDS: &[&str] = &[
     "shell",
     "nodes",
     "ping",
-    "hosts",
     "status",
     "daemon",
     "forward",

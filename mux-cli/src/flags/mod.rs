@@ -6,6 +6,7 @@ mod env;
 mod error;
 mod fanout;
 mod foreign;
+mod hosts;
 mod size;
 mod table;
 #[cfg(test)]
@@ -33,7 +34,7 @@ use crate::targets::{HostsSource, TargetSpec};
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
-    /// `mux run`.
+    /// `mux run`, and whatever else connects to hosts.
     Run(Box<Plan>),
     /// This text on standard output, and nothing else: help, version.
     Print(String),
@@ -57,6 +58,7 @@ pub fn parse(
     };
     match matches.subcommand() {
         Some(("run", run)) => Ok(Invocation::Run(Box::new(plan(run, environment)?))),
+        Some(("hosts", hosts)) => Ok(Invocation::Run(Box::new(hosts::plan(hosts, environment)?))),
         Some((name, _)) => Err(UsageError::NoSuchCommandYet(name.to_owned())),
         None => Err(UsageError::NoSubcommand(
             table::command().render_help().to_string(),

@@ -11,9 +11,9 @@ use clap::{Arg, ArgAction, Command, value_parser};
 
 use super::duration::{parse_deadline, parse_duration};
 use super::fanout::parse_fanout;
-use super::foreign;
 use super::size::parse_size;
 use super::variable::parse_variable;
+use super::{foreign, hosts};
 use crate::plan::{ColorChoice, Format, MAX_RETRIES, MissingStatus, Transport};
 
 const EXAMPLES: &str = "\
@@ -48,7 +48,8 @@ pub(super) fn command() -> Command {
         .after_help(EXAMPLES)
         .arg_required_else_help(true)
         .subcommand_required(true)
-        .subcommand(run());
+        .subcommand(run())
+        .subcommand(hosts::command());
     foreign::LATER_COMMANDS
         .iter()
         .fold(mux, |mux, name| mux.subcommand(foreign::later_command(name)))
@@ -75,20 +76,20 @@ fn run() -> Command {
         .arg(command)
 }
 
-fn valued(id: &'static str, name: &'static str, help: &'static str) -> Arg {
+pub(super) fn valued(id: &'static str, name: &'static str, help: &'static str) -> Arg {
     Arg::new(id).value_name(name).help(help)
 }
 
-fn switch(id: &'static str, help: &'static str) -> Arg {
+pub(super) fn switch(id: &'static str, help: &'static str) -> Arg {
     Arg::new(id).help(help).action(ArgAction::SetTrue)
 }
 
-fn headed<const N: usize>(heading: &'static str, args: [Arg; N]) -> [Arg; N] {
+pub(super) fn headed<const N: usize>(heading: &'static str, args: [Arg; N]) -> [Arg; N] {
     args.map(|arg| arg.help_heading(heading))
 }
 
 /// Values that begin with `-` are let through: the target parser knows what was meant by `-w -web3`.
-fn targets() -> [Arg; 4] {
+pub(super) fn targets() -> [Arg; 4] {
     let paths = value_parser!(PathBuf);
     headed(
         "Which hosts",
@@ -113,7 +114,7 @@ fn targets() -> [Arg; 4] {
     })
 }
 
-fn connection() -> [Arg; 10] {
+pub(super) fn connection() -> [Arg; 10] {
     let path = || value_parser!(PathBuf);
     headed(
         "How to get there",
@@ -154,13 +155,18 @@ fn connection() -> [Arg; 10] {
             valued(
                 "transport",
                 "NAME",
-                "`local`: run here, once for each target, without a network",
+                "`openssh`: through the system's ssh, a process for each target; \
+                `local`: run here, once for each target, without a network",
             )
             .long("transport")
             .default_value("ssh")
             .hide_default_value(true)
             .hide_possible_values(true)
-            .value_parser(choice(&[("ssh", Transport::Ssh), ("local", Transport::Local)])),
+            .value_parser(choice(&[
+                ("ssh", Transport::Ssh),
+                ("openssh", Transport::OpenSsh),
+                ("local", Transport::Local),
+            ])),
         ],
     )
 }

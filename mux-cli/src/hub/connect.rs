@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mux_ssh::Client;
 use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
-use mux_ssh::transport::RekeyLimits;
 
 use super::job::{Context, Job};
 use super::phase::{Phase, Session};
@@ -51,6 +51,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         match &self.request.transport {
             Transport::Ssh(_) => self.ask(cx, Action::Prepare),
             Transport::Local => self.begin_local(cx),
+            Transport::OpenSsh(options) => {
+                let options = Arc::clone(options);
+                self.begin_openssh(cx, &options);
+            }
         }
     }
 
@@ -162,6 +166,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             | Phase::Resolving
             | Phase::Session(_)
             | Phase::Local(_)
+            | Phase::Parked(_)
             | Phase::Pausing(_)
             | Phase::Over => cx.shared.endpoints.leave(address),
         }
@@ -238,9 +243,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     fn client<L: Links<Key = K>>(&self, cx: &Context<'_, L>) -> (Client, ChannelId) {
-        let (algorithms, keepalive) = match &self.request.transport {
-            Transport::Ssh(options) => (options.algorithms.clone(), options.keepalive),
-            Transport::Local => Default::default(),
+        let (algorithms, keepalive, rekey) = match &self.request.transport {
+            Transport::Ssh(options) => (options.algorithms.clone(), options.keepalive, options.rekey),
+            Transport::Local | Transport::OpenSsh(_) => Default::default(),
         };
         let caution = self.caution;
         let identities = self.prepared.keys.iter().map(|offer| {
@@ -252,6 +257,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             user: self.request.user.clone(),
             algorithms,
             known_host_key_types: self.prepared.known_host_key_types.clone(),
+            known_authority: self.prepared.known_authority,
             identities: identities.collect(),
             memory: if caution.no_guess {
                 None
@@ -259,7 +265,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.prepared.memory.clone()
             },
             keepalive,
-            rekey: RekeyLimits::default(),
+            rekey,
             spare: false,
             cautious: caution.step_by_step,
             doubted: caution.doubted,
@@ -270,7 +276,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             cx.now,
             Exec {
                 command: self.request.command.clone(),
-                env: self.request.env.clone(),
+                env: [&*self.request.env, &*self.request.env_by_habit].concat(),
                 stdin: match self.request.stdin {
                     true => Stdin::Open,
                     false => Stdin::Closed,

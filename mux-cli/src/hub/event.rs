@@ -47,6 +47,13 @@ pub enum Event {
         /// The bytes, untouched.
         data: Bytes,
     },
+    /// The request goes through the system's `ssh`.
+    ViaOpenSsh {
+        /// Whose.
+        request: RequestId,
+        /// Why.
+        reason: String,
+    },
     /// The server does not take this variable; the command runs without it.
     EnvRefused {
         /// Whose.

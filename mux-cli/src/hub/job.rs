@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::caution::Caution;
+use super::children::Children;
 use super::countdown::Countdown;
 use super::drain::Unread;
 use super::ids::IdMap;
 use super::kill::Killing;
+use super::openssh::Child;
 use super::pace::{Endpoints, Fanout};
+use super::parked::Parking;
 use super::phase::{Phase, Session};
 use super::stdin::Feed;
 use super::{
@@ -36,6 +39,7 @@ pub(super) struct Context<'a, L: Links> {
 pub(super) struct Shared<K> {
     pub(super) fanout: Fanout,
     pub(super) endpoints: Endpoints,
+    pub(super) children: Children,
     pub(super) by_link: IdMap<K, RequestId>,
     pub(super) timers: BTreeSet<(Instant, RequestId)>,
     /// Something of ours was lacking for a link: nothing is started before.
@@ -43,6 +47,7 @@ pub(super) struct Shared<K> {
     pub(super) actions: VecDeque<(Ticket, Action)>,
     pub(super) events: VecDeque<Event>,
     pub(super) left_running: Vec<RequestId>,
+    pub(super) parking: Parking,
     pub(super) max_window: u32,
     /// Nothing more is to start, not even once more.
     pub(super) held: bool,
@@ -88,6 +93,8 @@ pub(super) struct Job<K> {
     /// What was lacking when a link was to be started, and when that is tried again.
     pub(super) lacking: Option<(NoLink, Instant)>,
     pub(super) unread: Unread,
+    /// The system's `ssh`, where that is the transport.
+    pub(super) child: Option<Child>,
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
     pub(super) wake: Option<Instant>,
@@ -118,6 +125,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             killing: None,
             lacking: None,
             unread: Unread::default(),
+            child: None,
             last_heard: now,
             silent: false,
             wake: None,
@@ -166,6 +174,9 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
 
     /// A person is asked, or has answered: what measures the other side stands still meanwhile.
     pub(super) fn asking<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, asking: bool) {
+        if matches!(self.phase, Phase::Parked(_)) {
+            return;
+        }
         self.asking = asking;
         self.heard(cx);
         let running = match self.stage {
@@ -187,7 +198,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Resolving | Phase::Connecting(_) if self.lacking.is_some() => false,
             Phase::Resolving | Phase::Connecting(_) => true,
             Phase::Session(session) => session.unauthenticated && self.signing.is_none() && !self.asking,
-            Phase::Preparing | Phase::Local(_) | Phase::Pausing(_) | Phase::Over => false,
+            Phase::Local(_) => self.child.is_some() && self.stage < Stage::Channel,
+            Phase::Preparing | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
         };
         (counts && !self.silent).then(|| self.last_heard + SILENCE)
     }
@@ -198,7 +210,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Connecting(race) => [race.next_at, race.starting.map(|(at, _)| at)],
             Phase::Preparing => [self.lacking.map(|(_, at)| at), None],
             Phase::Pausing(pause) => [Some(pause.until), None],
-            Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => [None, None],
+            Phase::Resolving | Phase::Session(_) | Phase::Local(_) => [None, None],
+            Phase::Parked(_) | Phase::Over => [None, None],
         };
         let next = race
             .into_iter()
@@ -262,7 +275,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
                 .client(*key)
                 .is_some_and(|client| client.may_have_run(*channel)),
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => false,
-            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => false,
+            Phase::Local(_) => self.openssh_may_have_run(),
+            Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
         };
         let (status, failure) = outcome::out_of_time(self, ran);
         self.fail_or_retry(cx, status, failure);
@@ -292,9 +306,13 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Some(_) => outcome::in_doubt(status, error),
             None => (status, error),
         };
+        let is_parked = matches!(self.phase, Phase::Parked(_));
         self.close_stdin(cx);
         self.release(cx);
-        cx.shared.fanout.leave(std::mem::take(&mut self.silent));
+        match is_parked {
+            true => cx.shared.parking.end(self.request.id),
+            false => cx.shared.fanout.leave(std::mem::take(&mut self.silent)),
+        }
         self.ask(cx, Action::SigningOver);
         let outcome = Outcome {
             status,
@@ -318,9 +336,13 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Connecting(race) => race.release(cx, self.request.id),
             Phase::Session(session) => session.release(cx),
             Phase::Local(key) => {
-                cx.shared.by_link.remove(&key);
+                // A shell that outlives SIGKILL has nothing more to be told; ssh is of no use without its request.
+                if cx.shared.by_link.remove(&key).is_some() && self.child.is_some() {
+                    cx.links.abort(key);
+                }
             }
-            Phase::Preparing | Phase::Resolving | Phase::Pausing(_) | Phase::Over => {}
+            Phase::Preparing | Phase::Resolving | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => {}
         }
+        self.release_child(cx);
     }
 }

@@ -67,8 +67,22 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if self.killing.is_some() || matches!(self.phase, Phase::Over) {
             return;
         }
+        let mut killing = Killing {
+            reason,
+            step: Step::Asked,
+            next_at: cx.now + AFTER_SIGNAL,
+        };
         if let Phase::Local(key) = self.phase {
-            cx.links.kill(key, links::Kill::Term);
+            match self.child {
+                None => cx.links.kill(key, links::Kill::Term),
+                Some(_) if self.openssh_may_have_run() => {
+                    // ssh has no way to pass a signal on.
+                    cx.links.kill(key, links::Kill::Remote);
+                    killing.step = Step::Forced(None);
+                    killing.next_at = cx.now + AFTER_KILLER;
+                }
+                Some(_) => return self.cancelled(cx, reason),
+            }
         } else if self.may_run() && self.may_have_begun(cx) {
             let Phase::Session(session) = &self.phase else {
                 return;
@@ -79,11 +93,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return self.cancelled(cx, reason);
         }
         self.drain(cx);
-        self.killing = Some(Killing {
-            reason,
-            step: Step::Asked,
-            next_at: cx.now + AFTER_SIGNAL,
-        });
+        self.killing = Some(killing);
     }
 
     /// Whether the server may have been told of the command: while a login waits for us, it was not.
@@ -159,7 +169,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 ));
             }
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => {}
-            Phase::Pausing(_) | Phase::Over => {}
+            Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => {}
         }
         None
     }
@@ -167,7 +177,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     /// The second channel has done its work, or was refused: nothing more can be done.
     pub(super) fn killer_over(&mut self) {
         if let Some(Killing {
-            step: Step::Forced(Some(_)),
+            step: Step::Forced(_),
             next_at,
             ..
         }) = &mut self.killing

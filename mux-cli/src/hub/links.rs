@@ -23,7 +23,8 @@ pub trait Links {
     /// The attempt could not even be started.
     fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Self::Key, NoLink>;
 
-    /// Runs the command in a shell on this machine; [`LinkEvent::Output`] and one [`LinkEvent::Exited`] follow.
+    /// Runs the command in a shell on this machine, or through the system's `ssh`; [`LinkEvent::Output`] and one
+    /// [`LinkEvent::Exited`] follow.
     ///
     /// # Errors
     /// The process could not be started.
@@ -44,7 +45,7 @@ pub trait Links {
     /// Gives a local command bytes to read; none: that was all.
     fn local_write(&mut self, key: Self::Key, data: Bytes);
 
-    /// Drops a link now. No event follows.
+    /// Drops a link now, and kills the process if it is one. No event follows.
     fn abort(&mut self, key: Self::Key);
 }
 
@@ -86,6 +87,9 @@ pub enum Kill {
     Term,
     /// SIGKILL.
     Kill,
+    /// Not the process but what it runs on its server: [`KILL_LINE`](super::KILL_LINE) over the same connection.
+    /// [`LinkEvent::KillerOver`] follows if it could be tried.
+    Remote,
 }
 
 /// What happened on a link.
@@ -101,6 +105,15 @@ pub enum LinkEvent {
     Room,
     /// A local command wrote something.
     Output(StreamKind, Bytes),
+    /// The system's `ssh` wrote this into its log.
+    Log {
+        /// The number of the process, which nobody else's lines have.
+        pid: u32,
+        /// Part of the log.
+        data: Bytes,
+    },
+    /// What [`Kill::Remote`] started has ended.
+    KillerOver,
     /// A local command has ended and all its output was delivered: the last event of its key.
     Exited {
         /// Its exit status, unless a signal ended it.

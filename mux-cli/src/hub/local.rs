@@ -34,13 +34,13 @@ impl<K: Copy + Eq + Hash> Job<K> {
     /// Tries again what could not be started.
     pub(super) fn continue_local<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         let due = self.lacking.is_some_and(|(_, at)| at <= cx.now);
-        if due
-            && matches!(
-                (&self.phase, &self.request.transport),
-                (Phase::Preparing, Transport::Local)
-            )
-        {
-            self.begin_local(cx);
+        if !due || !matches!(self.phase, Phase::Preparing) {
+            return;
+        }
+        match &self.request.transport {
+            Transport::Local => self.begin_local(cx),
+            Transport::OpenSsh(_) => self.spawn_openssh(cx),
+            Transport::Ssh(_) => {}
         }
     }
 
@@ -50,7 +50,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         stream: StreamKind,
         data: Bytes,
     ) {
-        self.pass_on(cx, stream, data);
+        match self.child {
+            Some(_) => self.openssh_output(cx, stream, data),
+            None => self.pass_on(cx, stream, data),
+        }
     }
 
     pub(super) fn local_exit<L: Links<Key = K>>(
@@ -60,6 +63,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
         unsent: usize,
     ) {
         self.feed.unsent = unsent;
+        if self.child.is_some() {
+            return self.openssh_exit(cx, (rc, signal));
+        }
         self.timings.run = Some(cx.now.saturating_duration_since(self.stage_since));
         self.ended = Ended {
             rc,

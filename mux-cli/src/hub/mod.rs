@@ -5,18 +5,22 @@
 //! tried again and how a request ended; it never reads a file, a clock or a socket.
 
 mod caution;
+mod children;
 mod connect;
 mod countdown;
 mod drain;
 mod event;
+mod host_certificate;
 mod host_key;
 pub(crate) mod ids;
 mod job;
 mod kill;
 mod links;
 mod local;
+mod openssh;
 mod outcome;
 mod pace;
+mod parked;
 mod phase;
 mod request;
 mod retry;
@@ -30,17 +34,21 @@ use std::time::Instant;
 
 pub use event::{Event, Failure, Level, Outcome, RequestId, Stage, Status, StreamKind, Timings};
 
+pub use host_certificate::{Shown, Vouching, vouching};
 pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links, NoLink};
+pub use openssh::LOG_VERBOSE;
 pub use request::{
-    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, Prepared, Reason, Request, SshOptions,
-    Ticket, Transport, Wish,
+    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request,
+    SshOptions, Ticket, Transport, Wish,
 };
 
+use children::Children;
 use ids::IdMap;
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
+use parked::Parking;
 use phase::Phase;
 
 /// Requests that may be under way above the fanout: those whose hosts have fallen silent.
@@ -76,12 +84,14 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             shared: Shared {
                 fanout: Fanout::new(fanout),
                 endpoints: Endpoints::default(),
+                children: Children::default(),
                 by_link: IdMap::default(),
                 timers: BTreeSet::new(),
                 short: None,
                 actions: VecDeque::new(),
                 events: VecDeque::new(),
                 left_running: Vec::new(),
+                parking: Parking::default(),
                 max_window: window(fanout.min(expected)),
                 held: false,
             },
@@ -131,6 +141,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             LinkEvent::Closed(result) => job.closed(cx, key, result),
             LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
             LinkEvent::Room => job.want_stdin(cx),
+            LinkEvent::Log { pid, data } => job.openssh_log(cx, pid, &data),
+            LinkEvent::KillerOver => job.openssh_killer_over(cx),
             LinkEvent::Exited { rc, signal, unsent } => job.local_exit(cx, (rc, signal), unsent),
         });
         self.settle(now, links);
@@ -230,7 +242,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// When to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let short = self.shared.short.filter(|_| !self.queue.is_empty());
+        let short = self.shared.short;
+        let short = short.filter(|_| !self.queue.is_empty() || self.shared.parking.has_returning());
         let job = self.shared.timers.first().map(|(at, _)| *at);
         [job, short.map(|(_, until)| until)].into_iter().flatten().min()
     }
@@ -258,6 +271,12 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.jobs.is_empty()
+    }
+
+    /// Nothing goes on before somebody has judged the host keys that were asked about; false if none was.
+    #[must_use]
+    pub fn waits_for_judgements(&self) -> bool {
+        self.queue.is_empty() && !self.jobs.is_empty() && self.shared.parking.is_all(self.jobs.len())
     }
 
     /// Requests that have not left the queue.
@@ -318,6 +337,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                     self.shared.endpoints.leave(address);
                 }
             }
+            while let Some(request) = self.shared.children.granted() {
+                self.with_job(now, links, request, Job::granted_child);
+            }
             if none && !self.start_next(now, links) {
                 return;
             }
@@ -328,6 +350,11 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         // While there is not enough for those who have left the queue, nobody follows them.
         if !self.shared.fanout.has_room() || self.shared.short(now).is_some() {
             return false;
+        }
+        if let Some(id) = self.shared.parking.next() {
+            self.shared.fanout.enter();
+            self.with_job(now, links, id, Job::come_back);
+            return true;
         }
         let Some(request) = self.queue.pop_front() else {
             return false;

@@ -71,6 +71,8 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Stat
         }
         Stage::Tcp => match job.lacking {
             Some((what, _)) => format!("could not connect within {connect}: {what}"),
+            // ssh alone knows which port its configuration names.
+            None if job.request.port == 0 => format!("no answer within {connect}"),
             None => {
                 general = Some(format!("no answer within {connect}"));
                 format!(

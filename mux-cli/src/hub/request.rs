@@ -1,6 +1,8 @@
 //! What the hub is asked to do, and what it asks of the outside. Plain values: they decide nothing.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +10,9 @@ use bytes::Bytes;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
 use mux_ssh::keys::PublicKey;
-use mux_ssh::transport::ServerMemory;
+use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
-use super::RequestId;
+use super::{RequestId, Shown};
 pub use crate::plan::{Family, MissingStatus};
 
 /// One command on one target, with everything resolved: names, ports, users, limits.
@@ -32,6 +34,8 @@ pub struct Request {
     pub command: Bytes,
     /// Variables to set before: names and values.
     pub env: Vec<(Bytes, Bytes)>,
+    /// Variables that the ssh configuration sends along: one that a server refuses is nothing to speak of.
+    pub env_by_habit: Vec<(Bytes, Bytes)>,
     /// Whether it reads what the outside gives it; nothing otherwise.
     pub stdin: bool,
     /// How often to try again what can't have started.
@@ -53,6 +57,21 @@ pub enum Transport {
     Ssh(Arc<SshOptions>),
     /// A shell on this machine; the target's name is only a name.
     Local,
+    /// The system's `ssh`, as a process.
+    OpenSsh(Arc<OpenSsh>),
+}
+
+/// How the system's `ssh` is called for one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSsh {
+    /// The program.
+    pub program: PathBuf,
+    /// Options that are this target's own; the target and the command follow.
+    pub options: Vec<OsString>,
+    /// The first server on the way: so many logins at once are under way there, and no more.
+    pub door: Arc<str>,
+    /// Why it is used.
+    pub reason: String,
 }
 
 /// What the SSH client of a connection needs to know, shared by all targets for which it is the same.
@@ -64,6 +83,8 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
+    /// When keys are changed.
+    pub rekey: RekeyLimits,
 }
 
 /// Names one attempt of a request; answers to an attempt that is over are ignored.
@@ -93,6 +114,8 @@ pub enum Action {
         question: QuestionId,
         /// The key.
         key: PublicKey,
+        /// The certificate that it was shown in, or what is wrong with that one.
+        certificate: Option<Shown>,
     },
     /// Sign with a key of the user. Answered by [`Answer::Signed`].
     Sign {
@@ -124,6 +147,16 @@ pub enum Action {
         /// Whether that was all there is, its end included.
         whole: bool,
     },
+}
+
+impl Action {
+    pub(super) fn judge(question: QuestionId, key: PublicKey, certificate: Option<Shown>) -> Self {
+        Self::JudgeHostKey {
+            question,
+            key,
+            certificate,
+        }
+    }
 }
 
 /// What a command may be given to read.
@@ -160,7 +193,8 @@ pub enum Answer {
     },
     /// To [`Action::Feed`]; empty: there is no more.
     Fed(Bytes),
-    /// A person is being asked (`true`) or has answered (`false`): deadlines stand still in between.
+    /// A person is being asked (`true`) or has answered (`false`), or a file of ours is written to: deadlines measure the
+    /// other side, and stand still in between.
     Asking(bool),
 }
 
@@ -171,6 +205,8 @@ pub struct Prepared {
     pub keys: Vec<Offer>,
     /// The types of host key that are on file for the target.
     pub known_host_key_types: Vec<KeyType>,
+    /// An authority is on file that may vouch for the target by a certificate.
+    pub known_authority: bool,
     /// The server's habits at the last visit.
     pub memory: Option<ServerMemory>,
     /// Keys that could not be used, and why; said when authentication fails.
@@ -197,6 +233,13 @@ pub struct KeyId(pub u32);
 pub enum Judgement {
     /// Go on.
     Accept,
+    /// Go on, but with nothing that a host in the place of the right one could use: no password, no answers to its
+    /// questions, no agent.
+    Distrust,
+    /// The key was all that was wanted: close, and all is well.
+    Enough,
+    /// A person is to be asked, who may take any time: let go of the connection, and wait for another judgement.
+    Later,
     /// The host is known by other types of key, these, and nobody had looked before it was asked for one: connect once
     /// more and ask for them first.
     AskForOthers(Vec<KeyType>),

@@ -22,6 +22,7 @@ impl Output {
             let mut summary = jsonl::Counts::new(self.hosts.len(), |status| self.tally.count(status));
             summary.seconds = (took.as_secs_f64() * 1e3).round() / 1e3;
             (summary.spilled_bytes, summary.cut_bytes) = (spilled_bytes, cut_bytes);
+            summary.via_openssh = self.via.count();
             let line = jsonl::line(&jsonl::SummaryObject { summary });
             self.queue
                 .push_bytes(&Destination::Stdout, Bytes::from(line), None);
@@ -38,6 +39,7 @@ impl Output {
             let summary = self.tally.summary(&self.hosts, took, self.options.stderr);
             self.queue
                 .push_bytes(&Destination::Stderr, Bytes::from(summary), None);
+            self.say_via();
         }
     }
 

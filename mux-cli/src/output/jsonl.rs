@@ -20,6 +20,8 @@ pub(super) struct Identity<'a> {
     pub(super) host: &'a str,
     pub(super) user: Option<&'a str>,
     pub(super) port: Option<u16>,
+    /// Why the system's `ssh` was used, where it was.
+    pub(super) via: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -44,6 +46,8 @@ struct HostObject<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     stderr_file: Option<&'a str>,
     truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via_openssh: Option<&'a str>,
     attempts: u32,
     timings: TimingsObject,
     error: Option<ErrorObject<'a>>,
@@ -88,6 +92,13 @@ pub(super) struct Counts {
     pub(super) seconds: f64,
     pub(super) spilled_bytes: u64,
     pub(super) cut_bytes: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) via_openssh: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Counts {
@@ -108,6 +119,7 @@ impl Counts {
             seconds: 0.0,
             spilled_bytes: 0,
             cut_bytes: 0,
+            via_openssh: 0,
         }
     }
 }
@@ -181,6 +193,7 @@ pub(super) fn host_line(
         stderr_b64: stderr.base64,
         stderr_file: stderr.file,
         truncated,
+        via_openssh: identity.via,
         attempts: outcome.attempts,
         timings: TimingsObject::of(outcome.timings),
         error: error.map(|error| ErrorObject {

@@ -19,6 +19,7 @@ mod style;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod via;
 mod write;
 
 pub(crate) use escape::Neutraliser;
@@ -39,6 +40,7 @@ use self::refused::Refused;
 use self::renderer::Renderer;
 use self::saved::Saved;
 use self::store::Limits;
+use self::via::Via;
 use self::write::Queue;
 use crate::hub::{Event, Level, Outcome, RequestId, Status, StreamKind, Timings};
 use crate::targets::Target;
@@ -59,6 +61,7 @@ pub struct Output {
     end: End,
     spill_failed: bool,
     refused: Refused,
+    via: Via,
     saved: Option<Saved>,
 }
 
@@ -97,6 +100,7 @@ impl Output {
             end: End::Open,
             spill_failed: false,
             refused: Refused::default(),
+            via: Via::default(),
             saved: Saved::new(&options.save, &hosts),
             options,
             hosts,
@@ -128,6 +132,7 @@ impl Output {
                 }
             }
             Event::EnvRefused { request, name } => self.refused.add(request, name),
+            Event::ViaOpenSsh { request, reason } => self.via.add(request, reason),
             Event::Finished { request, outcome } => {
                 self.set_running(request, false);
                 self.tally.finish(index(request), outcome);
@@ -169,6 +174,12 @@ impl Output {
     pub fn complain(&mut self, text: &str) {
         self.queue
             .push_bytes(&Destination::Stderr, Bytes::from(words::line(text)), None);
+    }
+
+    /// A line of our own on standard output: what the whole run was for.
+    pub fn print(&mut self, text: &str) {
+        self.queue
+            .push_bytes(&Destination::Stdout, Bytes::from(format!("{text}\n")), None);
     }
 
     /// The temporary file takes no more, or gives back no more: what was sent there can't be counted on.
@@ -328,6 +339,7 @@ impl Output {
             host: &host.host,
             user: resolved.map(|(user, _)| user.as_str()).or(host.user.as_deref()),
             port: resolved.map(|(_, port)| *port).or(host.port),
+            via: self.via.of(request),
         };
         if let (Some(stdout), Some(stderr)) = (
             store.get(request, StreamKind::Stdout),

@@ -254,8 +254,8 @@ impl Agents {
                     host_key,
                     signature,
                 } = &wanted.binding;
-                if let (Some(agent), Ok(host_key)) = (net.agent(key), PublicKey::parse(host_key)) {
-                    agent.bind_session(&host_key, session_id, signature);
+                if let Some(agent) = net.agent(key) {
+                    agent.bind_session(host_key, session_id, signature);
                 }
                 let socket = Arc::clone(&wanted.socket);
                 self.links.insert(
@@ -291,7 +291,7 @@ impl Agents {
             *question = Some(wanted.question);
         }
         if let Some(agent) = net.agent(key) {
-            agent.sign(&wanted.key, wanted.algorithm, &wanted.data);
+            agent.sign(wanted.key.blob(), wanted.algorithm, &wanted.data);
         }
     }
 }

@@ -62,6 +62,12 @@ impl Configuration {
         }
     }
 
+    /// With the variables to send along.
+    pub(crate) fn with_variables(&self, config: HostConfig) -> (HostConfig, Vec<(String, String)>) {
+        let variables = self.resolver.variables(&config.session);
+        (config, variables)
+    }
+
     /// The names that stand literally on `Host` lines.
     pub(crate) fn literal_names(&mut self) -> Result<BTreeSet<String>, ConfigError> {
         loop {

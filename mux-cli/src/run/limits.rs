@@ -54,6 +54,7 @@ pub(super) fn descriptors(plan: &Plan, targets: usize) -> Descriptors {
     let each = match plan.connection.transport {
         Transport::Ssh => 1,
         Transport::Local => locals::DESCRIPTORS,
+        Transport::OpenSsh => locals::SSH_DESCRIPTORS,
     };
     let open = open_already();
     let needed = wanted

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::limits;
-use super::locals::{self, Locals};
+use super::locals::Locals;
 use super::pipe::{Pipe, PipeEvent};
 use super::wire::{Wire, WireError, WireEvent};
 use crate::hub::{Kill, LinkEvent, Links, NoLink, Request, StreamKind};
@@ -108,12 +108,14 @@ impl Net {
                     // The command is gone, whatever it was still to be given.
                     pipe.close();
                 }
-                self.heard.extend(self.locals.on_pipe(key, said));
+                self.heard
+                    .extend(self.locals.on_pipe(&mut self.driver, key, said));
             }
             Event::Closed(key, wire, result) => self.closed(key, *wire, result),
             Event::Exited(key, status) => {
                 self.room += 1;
-                self.heard.extend(self.locals.on_exit(key, status));
+                self.heard
+                    .extend(self.locals.on_exit(&mut self.driver, key, status));
             }
             Event::Signal(number) => self.heard.push_back(Heard::Signal(number)),
             Event::Ready(Ready::Woken) => self.heard.push_back(Heard::Woken),
@@ -148,7 +150,7 @@ impl Net {
                 self.heard.push_back(Heard::AgentClosed(key, kind));
             }
             Wire::Pipe(pipe) => {
-                self.room += 1;
+                self.room += self.locals.descriptors(key);
                 self.heard.extend(self.locals.on_pipe_closed(key, pipe.unsent()));
             }
         }
@@ -219,7 +221,7 @@ impl Links for Net {
     fn spawn(&mut self, request: &Request) -> Result<Key, NoLink> {
         let room = self
             .room
-            .checked_sub(locals::DESCRIPTORS)
+            .checked_sub(Locals::needed(request))
             .ok_or(NoLink::Descriptors)?;
         let key = self
             .locals
@@ -245,7 +247,8 @@ impl Links for Net {
     }
 
     fn kill(&mut self, key: Key, signal: Kill) {
-        Locals::kill(&mut self.driver, key, signal);
+        let taken = self.locals.kill(&mut self.driver, key, signal);
+        self.room = self.room.saturating_sub(taken);
     }
 
     fn local_room(&mut self, key: Key) -> usize {
@@ -262,7 +265,9 @@ impl Links for Net {
     }
 
     fn abort(&mut self, key: Key) {
-        if self.driver.abort(key).is_some() {
+        if self.locals.is_process(key) {
+            self.room += self.locals.abandon(&mut self.driver, key);
+        } else if self.driver.abort(key).is_some() {
             self.room += 1;
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use mux_ssh::Printable;
-use mux_ssh::algorithms::{KeyType, SignatureAlgorithm};
+use mux_ssh::algorithms::{KeyType, PublicKeyAlgorithm};
 use mux_ssh::client::Identity;
 use mux_ssh::config::{Origin, Sourced};
 use mux_ssh::keys::PublicKey;
@@ -161,6 +161,7 @@ fn offer(key: KeyId, worked: Option<&str>, keyring: &Keyring) -> Option<Offer> {
     let proven = worked.is_some() && worked == keyring.fingerprint(key);
     let identity = Identity {
         key: public.clone(),
+        certificate: None,
         proven,
         hardware: false,
     };
@@ -173,7 +174,7 @@ fn offer(key: KeyId, worked: Option<&str>, keyring: &Keyring) -> Option<Offer> {
 
 /// Why the configuration forbids a key, if it does.
 fn reason_against(key: &PublicKey, profile: &Profile) -> Option<String> {
-    let accepts = |algorithm: &SignatureAlgorithm| algorithm.key_type() == key.key_type();
+    let accepts = |algorithm: &PublicKeyAlgorithm| algorithm.key_type() == key.key_type();
     if !profile.accepted.iter().any(accepts) {
         return Some("not among PubkeyAcceptedAlgorithms".to_owned());
     }

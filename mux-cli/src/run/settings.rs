@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mux_ssh::algorithms::SignatureAlgorithm;
+use mux_ssh::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 use mux_ssh::client::Keepalive;
-use mux_ssh::config::{HostConfig, HostKeyPolicy, Origin, Sourced};
+use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
 use mux_ssh::known_hosts::HostId;
+use mux_ssh::transport::RekeyLimits;
 
+use super::unsupported;
 use crate::hub::{Request, RequestId, SshOptions, Transport};
-use crate::plan::{Connection, Plan};
+use crate::plan::{Action, Connection, Family, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -20,10 +22,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// While a command runs a probe every 30 s, ten of them: five minutes of a broken network end no long job.
-const BUSY: (Duration, u32) = (Duration::from_secs(30), 10);
+pub(super) const BUSY: (Duration, u32) = (Duration::from_secs(30), 10);
 
 /// While none runs, a dead connection is of no use to anybody.
 const IDLE: (Duration, u32) = (Duration::from_secs(15), 3);
+
+/// A key exchange is some kilobytes itself: with less than this between two of them nothing else would get through.
+const MIN_REKEY_BYTES: u64 = 16 * 1024;
+
+/// As OpenSSH: 2^32 blocks under one key are as many as a cipher with blocks of 16 bytes bears (RFC 4344 §3.2).
+const MAX_REKEY_BYTES: u64 = 16 << 32;
 
 /// What is known about a target besides what the hub has to know: where its keys and host keys are kept. Shared by
 /// all targets for which it is the same.
@@ -37,13 +45,17 @@ pub(crate) struct Profile {
     /// Why no key may be used at all.
     pub(crate) keys_off: Option<String>,
     /// With which algorithms to log in.
-    pub(crate) accepted: Vec<SignatureAlgorithm>,
+    pub(crate) accepted: Vec<PublicKeyAlgorithm>,
     /// The smallest RSA key, in bits, of the server and of the user.
     pub(crate) rsa_bits: usize,
     pub(crate) user_known_hosts: Vec<String>,
     pub(crate) global_known_hosts: Vec<String>,
     pub(crate) policy: HostKeyPolicy,
     pub(crate) hash_known_hosts: bool,
+    /// Files with keys that no host may show.
+    pub(crate) revoked_host_keys: Vec<String>,
+    /// What authorities may sign with.
+    pub(crate) authority_algorithms: Vec<SignatureAlgorithm>,
 }
 
 /// A target, ready to go.
@@ -62,7 +74,7 @@ pub(crate) struct Prepared {
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     command: Bytes,
-    env: Vec<(Bytes, Bytes)>,
+    pub(super) env: Vec<(Bytes, Bytes)>,
 }
 
 impl Work {
@@ -97,22 +109,26 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// `variables` are those that the configuration sends along.
+    ///
     /// # Errors
-    /// A list of algorithms that leaves none; one line.
+    /// A line that is not supported, or a list of algorithms that leaves none; one line.
     pub(crate) fn prepare(
         &mut self,
         id: RequestId,
         plan: &Plan,
         work: Work,
-        config: HostConfig,
+        (config, variables): (HostConfig, Vec<(String, String)>),
     ) -> Result<Prepared, String> {
+        unsupported::refuse(&config)?;
         let connection = &plan.connection;
         let options = shared(&mut self.options, ssh_options(&config, connection)?);
         let host_key_name = match &config.host_key_alias {
             Some(alias) => HostId::alias(&alias.value),
             None => HostId::new(&config.hostname.value, config.port.value),
         };
-        let notes = config.notes.iter().map(ToString::to_string).collect();
+        let mut notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
+        notes.extend(unsupported::without_effect(&config));
         let unknown = config.unknown_algorithms();
         let warnings = unknown.iter().map(ToString::to_string).collect();
         let request = Request {
@@ -123,6 +139,7 @@ impl Settings {
             user: config.user.value.clone(),
             transport: Transport::Ssh(options),
             command: work.command,
+            env_by_habit: by_habit(variables, &work.env),
             env: work.env,
             stdin: plan.stdin.is_some(),
             retries: plan.retries,
@@ -134,7 +151,18 @@ impl Settings {
             login_timeout: connection.login_timeout.unwrap_or(LOGIN_TIMEOUT),
             command_timeout: plan.timeout,
         };
-        let profile = shared(&mut self.profile, profile(config)?);
+        let mut profile = profile(config)?;
+        match &plan.action {
+            Action::Run(_) | Action::ListHosts => {}
+            // Whatever is new is written down, unless somebody has to look at it first.
+            Action::LearnHosts(learn) => {
+                profile.policy = match learn.yes || learn.from.is_some() {
+                    true => HostKeyPolicy::AcceptNew,
+                    false => HostKeyPolicy::Ask,
+                }
+            }
+        }
+        let profile = shared(&mut self.profile, profile);
         Ok(Prepared {
             request,
             host_key_name,
@@ -164,6 +192,7 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
         transport: Transport::Local,
         command: work.command,
         env: work.env,
+        env_by_habit: Vec::new(),
         stdin: plan.stdin.is_some(),
         retries: 0,
         missing_status: plan.missing_status,
@@ -177,8 +206,41 @@ fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOption
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
-        family: connection.family,
+        family: family(config, connection),
+        rekey: rekey(config),
     })
+}
+
+/// The variables that the configuration sends along, but for those that were asked for by name.
+fn by_habit(variables: Vec<(String, String)>, asked: &[(Bytes, Bytes)]) -> Vec<(Bytes, Bytes)> {
+    let variables = variables
+        .into_iter()
+        .map(|(name, value)| (Bytes::from(name), Bytes::from(value)));
+    variables
+        .filter(|(name, _)| asked.iter().all(|(known, _)| known != name))
+        .collect()
+}
+
+/// What the configuration says wins over our habits, where a connection stays usable with it.
+fn rekey(config: &HostConfig) -> RekeyLimits {
+    let limit = config.session.rekey_limit.value;
+    let default = RekeyLimits::default();
+    RekeyLimits {
+        bytes: limit.bytes.map_or(default.bytes, |bytes| {
+            bytes.clamp(MIN_REKEY_BYTES, MAX_REKEY_BYTES)
+        }),
+        time: limit.interval.unwrap_or(default.time),
+        ..default
+    }
+}
+
+/// `-4` and `-6` win over the configuration.
+fn family(config: &HostConfig, connection: &Connection) -> Family {
+    match (connection.family, config.address_family.value) {
+        (Family::V4, _) | (Family::Any, AddressFamily::Inet) => Family::V4,
+        (Family::V6, _) | (Family::Any, AddressFamily::Inet6) => Family::V6,
+        (Family::Any, AddressFamily::Any) => Family::Any,
+    }
 }
 
 /// What the configuration says about a silent server wins over both of our habits.
@@ -206,6 +268,7 @@ fn keepalive(config: &HostConfig) -> Keepalive {
 
 fn profile(config: HostConfig) -> Result<Profile, String> {
     let accepted = config.signature_algorithms().map_err(|error| error.to_string())?;
+    let authority_algorithms = config.authority_algorithms().map_err(|error| error.to_string())?;
     Ok(Profile {
         keys_off: keys_off(&config),
         identity_files: config.identity_files,
@@ -218,6 +281,8 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
         hash_known_hosts: config.hash_known_hosts,
+        revoked_host_keys: config.host_keys.revoked_host_keys.value,
+        authority_algorithms,
     })
 }
 
@@ -239,4 +304,59 @@ fn keys_off(config: &HostConfig) -> Option<String> {
             methods.origin
         )
     })
+}
+
+#[cfg(test)]
+#[expect(clippy::panic, reason = "a test fails by panicking")]
+mod tests {
+    use mux_ssh::config::{ConfigFiles, Facts, Local, Resolver, Step};
+
+    use super::*;
+
+    /// What one option makes of a host.
+    fn config(option: &str) -> HostConfig {
+        let resolver = Resolver::new(Local {
+            user: "me".to_owned(),
+            files: ConfigFiles::None,
+            options: vec![option.to_owned()],
+            ..Local::default()
+        });
+        let facts = Facts {
+            host: "host".to_owned(),
+            ..Facts::default()
+        };
+        match resolver.resolve(&facts) {
+            Ok(Step::Done(config)) => config,
+            other => panic!("{option}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn keys_are_changed_as_the_configuration_says_within_what_works() {
+        let default = RekeyLimits::default();
+        for (option, bytes, time) in [
+            ("Port=22", default.bytes, default.time),
+            ("RekeyLimit=1M", 1 << 20, default.time),
+            ("RekeyLimit=default 10", default.bytes, Duration::from_secs(10)),
+            ("RekeyLimit=16", MIN_REKEY_BYTES, default.time),
+            ("RekeyLimit=1E 1w", MAX_REKEY_BYTES, Duration::from_secs(604_800)),
+        ] {
+            let limits = rekey(&config(option));
+            assert_eq!((limits.bytes, limits.time), (bytes, time), "{option}");
+        }
+    }
+
+    #[test]
+    fn flags_for_a_family_win_over_the_configuration() {
+        let with = |family, option| {
+            let connection = Connection {
+                family,
+                ..Connection::default()
+            };
+            super::family(&config(option), &connection)
+        };
+        assert_eq!(with(Family::Any, "AddressFamily=inet6"), Family::V6);
+        assert_eq!(with(Family::V4, "AddressFamily=inet6"), Family::V4);
+        assert_eq!(with(Family::Any, "AddressFamily=any"), Family::Any);
+    }
 }

@@ -11,8 +11,10 @@ use rustix::process::Signal;
 
 use super::config::{self, Configuration};
 use super::engine::Engine;
+use super::fallback::{self, Fallback};
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
+use super::learning::Learning;
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
@@ -34,6 +36,7 @@ use crate::writer::{Report, Reports, Streams, Writer};
 enum Ready {
     Ssh(Box<settings::Prepared>),
     Local(Box<Request>),
+    OpenSsh(Box<Request>),
     Unusable(String),
 }
 
@@ -57,9 +60,10 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         .map(|text| format!("-x {text}: leaves nothing out"))
         .collect();
     let targets = selection.targets.into_vec();
-    let command = match &plan.action {
+    let (command, learning) = match &plan.action {
         Action::ListHosts => return Ok(print(&list(&targets))),
-        Action::Run(command) => Bytes::copy_from_slice(command),
+        Action::Run(command) => (Bytes::copy_from_slice(command), None),
+        Action::LearnHosts(learn) => (Bytes::new(), Some(Learning::new(learn)?)),
     };
     let ready = resolve(plan, &mut configuration, &targets, &command)?;
     directories::prepare(&plan.output.save)?;
@@ -68,7 +72,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         plan,
         targets,
         ready,
-        opened,
+        (opened, learning),
         warnings,
         &configuration.default_known_hosts(),
     ) {
@@ -95,17 +99,34 @@ fn resolve(
     command: &Bytes,
 ) -> Result<Vec<Ready>, String> {
     let mut settings = Settings::default();
+    let mut ssh = Fallback::new(plan);
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
         let work = Work::new(command, plan, (id, &target.host), targets.len());
         all.push(match plan.connection.transport {
             Transport::Local => Ready::Local(Box::new(settings::local(id, plan, &target.host, work))),
-            Transport::Ssh => match configuration.host(target) {
-                Ok(config) => match settings.prepare(id, plan, work, config) {
-                    Ok(prepared) => Ready::Ssh(Box::new(prepared)),
-                    Err(text) => Ready::Unusable(text),
-                },
+            Transport::OpenSsh => match configuration.host(target) {
                 Err(error) if is_global(&error) => return Err(error.to_string()),
+                config => {
+                    let reason = "--transport openssh".to_owned();
+                    Ready::of(ssh.request(id, target, work, config.as_ref().ok(), reason))
+                }
+            },
+            Transport::Ssh => match configuration.host(target) {
+                Ok(config) => {
+                    match settings.prepare(id, plan, work.clone(), configuration.with_variables(config)) {
+                        Ok(prepared) => Ready::Ssh(Box::new(prepared)),
+                        // Seldom enough to be resolved once more.
+                        Err(text) => {
+                            let config = configuration.host(target);
+                            Ready::of(ssh.request(id, target, work, config.as_ref().ok(), text))
+                        }
+                    }
+                }
+                Err(error) if is_global(&error) => return Err(error.to_string()),
+                Err(error) if fallback::can_take(&error) => {
+                    Ready::of(ssh.request(id, target, work, None, error.to_string()))
+                }
                 Err(error) => Ready::Unusable(error.to_string()),
             },
         });
@@ -127,10 +148,17 @@ fn is_global(error: &ConfigError) -> bool {
 }
 
 impl Ready {
+    fn of(request: Result<Request, String>) -> Self {
+        match request {
+            Ok(request) => Self::OpenSsh(Box::new(request)),
+            Err(text) => Self::Unusable(text),
+        }
+    }
+
     fn unusable(&self) -> Option<&str> {
         match self {
             Self::Unusable(reason) => Some(reason),
-            Self::Ssh(_) | Self::Local(_) => None,
+            Self::Ssh(_) | Self::Local(_) | Self::OpenSsh(_) => None,
         }
     }
 }
@@ -149,7 +177,7 @@ fn run(
     plan: &Plan,
     targets: Vec<Target>,
     ready: Vec<Ready>,
-    opened: Option<Opened>,
+    (opened, learning): (Option<Opened>, Option<Learning>),
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> Result<u8, String> {
@@ -179,7 +207,7 @@ fn run(
     let outside = outside(
         plan,
         &driver,
-        opened,
+        (opened, learning),
         &descriptors,
         targets.len(),
         default_known_hosts,
@@ -210,7 +238,7 @@ fn run(
 fn outside(
     plan: &Plan,
     driver: &Driver<Wire>,
-    opened: Option<Opened>,
+    (opened, learning): (Option<Opened>, Option<Learning>),
     descriptors: &limits::Descriptors,
     commands: usize,
     default_known_hosts: &str,
@@ -221,11 +249,11 @@ fn outside(
     let input = opened.map(|opened| Input::start(opened, commands, report));
     let state = match plan.connection.transport {
         Transport::Ssh => State::load(config::state_home()),
-        Transport::Local => State::default(),
+        Transport::Local | Transport::OpenSsh => State::default(),
     };
     let hosts = Hosts::new(default_known_hosts.to_owned());
     let work = (Pool::new(results, descriptors.threads), done);
-    Ok(Outside::new(hosts, state, work, input.transpose()?))
+    Ok(Outside::new(hosts, state, work, input.transpose()?, learning))
 }
 
 fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {
@@ -240,6 +268,7 @@ fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {
                 engine.submit_ssh(now, *prepared);
             }
             Ready::Local(request) => engine.submit(now, *request),
+            Ready::OpenSsh(request) => engine.submit_openssh(now, *request),
             Ready::Unusable(message) => engine.tell(unusable(id, message)),
         }
     }

@@ -16,7 +16,7 @@ use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
 use mux_ssh::Client;
 use mux_ssh::algorithms::KeyType;
-use mux_ssh::client::Identity;
+use mux_ssh::client::{Identity, QuestionId};
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::server::key_file::Seed;
 use mux_ssh::server::{Authorized, Event as ServerEvent, Exit, Plan, Server, ServerConfig};
@@ -108,6 +108,8 @@ pub(crate) struct Sim {
     pub(crate) first_judgements: VecDeque<Judgement>,
     /// The types of the host keys that were shown.
     pub(crate) shown: Vec<KeyType>,
+    /// Keys that somebody is to look at later.
+    pub(crate) looked_at_later: Vec<(Ticket, QuestionId)>,
     /// Signatures are never given; tickets and questions that wait are here.
     pub(crate) agent_hangs: bool,
     pub(crate) waiting: Vec<Ticket>,
@@ -162,6 +164,7 @@ impl Sim {
             judgement: Judgement::Accept,
             first_judgements: VecDeque::new(),
             shown: Vec::new(),
+            looked_at_later: Vec::new(),
             agent_hangs: false,
             waiting: Vec::new(),
             input: None,
@@ -194,6 +197,7 @@ impl Sim {
             transport: Transport::Ssh(Arc::new(SshOptions::default())),
             command: Bytes::from_static(b"hostname"),
             env: Vec::new(),
+            env_by_habit: Vec::new(),
             stdin: false,
             retries: 0,
             missing_status: MissingStatus::Unknown,
@@ -232,6 +236,20 @@ impl Sim {
     pub(crate) fn pass(&mut self, time: Duration) {
         self.now += time;
         self.net.now = Some(self.now);
+    }
+
+    /// Judges all keys that somebody was to look at later.
+    pub(crate) fn look_now(&mut self, judgement: impl Fn(u32) -> Judgement) {
+        for (ticket, question) in std::mem::take(&mut self.looked_at_later) {
+            let judgement = judgement(ticket.request.0);
+            let answer = Answer::HostKey { question, judgement };
+            self.hub.answer(self.now, &mut self.net, ticket, answer);
+        }
+    }
+
+    /// How many connections there are.
+    pub(crate) fn connections(&self) -> usize {
+        self.net.links.len()
     }
 
     /// Runs until every request has ended.
@@ -297,13 +315,14 @@ impl Sim {
                 Some(addresses) => Answer::Resolved(Ok(addresses.clone())),
                 None => Answer::Resolved(Err("Name or service not known".to_owned())),
             },
-            Action::JudgeHostKey { question, key } => {
+            Action::JudgeHostKey { question, key, .. } => {
                 self.shown.push(key.key_type());
                 let first = self.first_judgements.pop_front();
-                Answer::HostKey {
-                    question,
-                    judgement: first.unwrap_or_else(|| self.judgement.clone()),
+                let judgement = first.unwrap_or_else(|| self.judgement.clone());
+                if judgement == Judgement::Later {
+                    self.looked_at_later.push((ticket, question));
                 }
+                Answer::HostKey { question, judgement }
             }
             Action::Sign { .. } if self.agent_hangs => return self.waiting.push(ticket),
             Action::Sign {
@@ -339,6 +358,7 @@ impl Sim {
         let keys = (0..).zip(&self.keys).map(|(index, key)| Offer {
             identity: Identity {
                 key: key.public().clone(),
+                certificate: None,
                 proven: self.proven && index == 0,
                 hardware: false,
             },
@@ -349,6 +369,7 @@ impl Sim {
             keys: keys.collect(),
             memory: self.memory.clone(),
             known_host_key_types: self.known_types.clone(),
+            known_authority: false,
             skipped: Vec::new(),
         }
     }

@@ -66,6 +66,7 @@ impl<'a> Visit<'a> {
         let key = keys::private(owner, name);
         self.config.identities.push(Identity {
             key: key.public().clone(),
+            certificate: None,
             proven,
             hardware: false,
         });
@@ -263,7 +264,7 @@ impl Call<'_, '_> {
 
     fn handle(&mut self, event: client::Event) {
         match event {
-            client::Event::HostKey { id, key } => {
+            client::Event::HostKey { id, key, .. } => {
                 self.told.before_host_key = self.client().stats().packets_sent;
                 let host = host(self.visit.server.address);
                 let verdict = self.visit.known.lookup(&mut Memo::default(), &host, &key);

@@ -77,3 +77,42 @@ fn variables_reach_commands_that_run_here() {
     ];
     Rig::new().check(&args, 0, "a: x y a 0/1\n", "");
 }
+
+#[test]
+fn variables_of_the_configuration_are_sent_without_a_word_about_those_refused() {
+    let rig = Rig::with("AcceptEnv A_* MUX_*");
+    rig.check(
+        &[
+            "-o",
+            "SendEnv=B_*",
+            "-o",
+            "SetEnv=A_1=set A_2=two B_1=refused",
+            "--env",
+            "A_1=asked",
+            "-w",
+            "web1",
+            "--",
+            "echo \"$A_1|$A_2|${B_1-unset}\"",
+        ],
+        0,
+        "web1: asked|two|unset\n",
+        "",
+    );
+}
+
+#[test]
+fn a_command_ends_well_however_often_the_configuration_wants_keys_changed() {
+    let rig = Rig::with("");
+    let ran = rig.run(&[
+        "-o",
+        "RekeyLimit=16",
+        "-w",
+        "web1",
+        "--",
+        "head -c 1000000 /dev/zero | tr '\\0' x",
+    ]);
+    assert_eq!(
+        (ran.stdout.len(), ran.stderr.as_str()),
+        ("web1: \n".len() + 1_000_000, "")
+    );
+}

@@ -10,7 +10,6 @@ use mux_proto::{Close, Protocol, SendQueue};
 use super::codec::{self, AgentIdentity, Answer};
 use super::error::{AgentError, AgentViolation};
 use crate::algorithms::SignatureAlgorithm;
-use crate::keys::PublicKey;
 
 /// The level above which the trait wants a protocol to stop reading.
 const MAX_UNDELIVERED: usize = 256 * 1024;
@@ -71,15 +70,15 @@ impl AgentClient {
             .push_back((AgentRequest::Identities, codec::request_identities()));
     }
 
-    /// Asks for a signature over `data`.
-    pub fn sign(&mut self, key: &PublicKey, algorithm: SignatureAlgorithm, data: &[u8]) {
+    /// Asks for a signature over `data` by a key or a certificate, as the agent lists it.
+    pub fn sign(&mut self, key: &[u8], algorithm: SignatureAlgorithm, data: &[u8]) {
         self.waiting
             .push_back((AgentRequest::Sign(algorithm), codec::sign(key, algorithm, data)));
     }
 
     /// Tells the agent which session it will sign for. `signature` is the server's over the exchange hash of the
-    /// first key exchange; `session_id` is that hash.
-    pub fn bind_session(&mut self, host_key: &PublicKey, session_id: &[u8], signature: &[u8]) {
+    /// first key exchange; `session_id` is that hash, `host_key` what the server showed: its key, or a certificate.
+    pub fn bind_session(&mut self, host_key: &[u8], session_id: &[u8], signature: &[u8]) {
         let frame = codec::session_bind(host_key, session_id, signature, false);
         self.waiting.push_back((AgentRequest::BindSession, frame));
     }

@@ -1,12 +1,14 @@
 //! Frames of the agent protocol. Decides what a well-formed question and answer look like; never which answer fits
 //! which question.
 
+use std::sync::Arc;
+
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::error::AgentViolation;
 use crate::Violation;
 use crate::algorithms::SignatureAlgorithm;
-use crate::keys::PublicKey;
+use crate::keys::{Certificate, PublicKey};
 use crate::wire::{Reader, Writer};
 
 /// As OpenSSH's `AGENT_MAX_LEN`; a list of 2,048 Ed25519 keys with their comments fits.
@@ -20,8 +22,36 @@ pub const MAX_IDENTITIES: u32 = 2048;
 pub struct AgentIdentity {
     /// Its public half.
     pub key: PublicKey,
+    /// A certificate for it, which the agent holds in its place.
+    pub certificate: Option<Arc<Certificate>>,
     /// What the agent calls it. Foreign text.
     pub comment: String,
+}
+
+impl AgentIdentity {
+    /// What the agent lists; `None` if it can't be used.
+    fn new(blob: &[u8], comment: String) -> Option<Self> {
+        let (key, certificate) = if Certificate::is_one(blob) {
+            let certificate = Certificate::parse(blob).ok()?;
+            (certificate.key().clone(), Some(Arc::new(certificate)))
+        } else {
+            (PublicKey::parse(blob).ok()?, None)
+        };
+        Some(Self {
+            key,
+            certificate,
+            comment,
+        })
+    }
+
+    /// What the agent knows it by.
+    #[must_use]
+    pub fn blob(&self) -> &[u8] {
+        match &self.certificate {
+            Some(certificate) => certificate.blob(),
+            None => self.key.blob(),
+        }
+    }
 }
 
 /// An answer.
@@ -29,7 +59,7 @@ pub struct AgentIdentity {
 pub(super) enum Answer {
     Failure,
     Success,
-    /// `skipped` keys are of types that this build cannot use: certificates, security keys, damaged ones.
+    /// `skipped` keys are of types that this build cannot use, or damaged.
     Identities {
         identities: Vec<AgentIdentity>,
         skipped: usize,
@@ -58,11 +88,11 @@ pub(super) fn request_identities() -> Bytes {
     })
 }
 
-pub(super) fn sign(key: &PublicKey, algorithm: SignatureAlgorithm, data: &[u8]) -> Bytes {
+pub(super) fn sign(key: &[u8], algorithm: SignatureAlgorithm, data: &[u8]) -> Bytes {
     frame(|writer| {
         writer
             .byte(number::SIGN_REQUEST)
-            .string(key.blob())
+            .string(key)
             .string(data)
             .uint32(flags(algorithm));
     })
@@ -70,17 +100,12 @@ pub(super) fn sign(key: &PublicKey, algorithm: SignatureAlgorithm, data: &[u8]) 
 
 /// `session-bind@openssh.com`: tells the agent which server's login it signs for, so that it can refuse others
 /// (OpenSSH PROTOCOL.agent §1).
-pub(super) fn session_bind(
-    host_key: &PublicKey,
-    session_id: &[u8],
-    signature: &[u8],
-    forwarding: bool,
-) -> Bytes {
+pub(super) fn session_bind(host_key: &[u8], session_id: &[u8], signature: &[u8], forwarding: bool) -> Bytes {
     frame(|writer| {
         writer
             .byte(number::EXTENSION)
             .string("session-bind@openssh.com")
-            .string(host_key.blob())
+            .string(host_key)
             .string(session_id)
             .string(signature)
             .boolean(forwarding);
@@ -101,7 +126,9 @@ fn flags(algorithm: SignatureAlgorithm) -> u32 {
         SignatureAlgorithm::Ed25519
         | SignatureAlgorithm::EcdsaNistp256
         | SignatureAlgorithm::EcdsaNistp384
-        | SignatureAlgorithm::EcdsaNistp521 => 0,
+        | SignatureAlgorithm::EcdsaNistp521
+        | SignatureAlgorithm::SkEd25519
+        | SignatureAlgorithm::SkEcdsaNistp256 => 0,
     }
 }
 
@@ -148,9 +175,9 @@ fn identities(reader: &mut Reader<'_>) -> Result<Answer, AgentViolation> {
     for _ in 0..count {
         let blob = reader.string()?;
         let comment = String::from_utf8_lossy(reader.string()?).into_owned();
-        match PublicKey::parse(blob) {
-            Ok(key) => identities.push(AgentIdentity { key, comment }),
-            Err(_) => skipped += 1,
+        match AgentIdentity::new(blob, comment) {
+            Some(identity) => identities.push(identity),
+            None => skipped += 1,
         }
     }
     Ok(Answer::Identities { identities, skipped })
@@ -161,7 +188,14 @@ pub(super) fn is_made_with(signature: &[u8], algorithm: SignatureAlgorithm) -> b
     let mut reader = Reader::new(signature);
     let name = reader.string();
     let value = reader.string();
-    name == Ok(algorithm.name().as_bytes()) && value.is_ok_and(|value| !value.is_empty()) && reader.is_empty()
+    // A security key's flags and counter.
+    let behind = if algorithm.key_type().is_security_key() {
+        5
+    } else {
+        0
+    };
+    let is_whole = value.is_ok_and(|value| !value.is_empty()) && reader.rest().len() == behind;
+    name == Ok(algorithm.name().as_bytes()) && is_whole
 }
 
 impl From<Violation> for AgentViolation {

@@ -76,7 +76,7 @@ impl Talk {
 }
 
 fn sign(client: &mut AgentClient) {
-    client.sign(&key(), SignatureAlgorithm::Ed25519, b"data");
+    client.sign(key().blob(), SignatureAlgorithm::Ed25519, b"data");
 }
 
 /// What one answer to one question leads to.
@@ -108,7 +108,7 @@ fn violation(violation: AgentViolation) -> Result<AgentEvent, AgentError> {
 #[test]
 fn questions_are_encoded_as_the_protocol_says_and_asked_one_at_a_time() {
     let rsa_flags = |algorithm| {
-        let mut talk = Talk::asking(|client| client.sign(&key(), algorithm, b"data"));
+        let mut talk = Talk::asking(|client| client.sign(key().blob(), algorithm, b"data"));
         let sent = talk.sent().unwrap();
         let mut reader = Reader::new(&sent);
         assert_eq!(reader.byte(), Ok(13));
@@ -123,7 +123,7 @@ fn questions_are_encoded_as_the_protocol_says_and_asked_one_at_a_time() {
     assert_eq!(rsa_flags(SignatureAlgorithm::RsaSha2_512), 4);
 
     let mut talk = Talk::asking(|client| {
-        client.bind_session(&key(), b"session", b"signature");
+        client.bind_session(key().blob(), b"session", b"signature");
         client.request_identities();
     });
     let expected = written(|w| {
@@ -153,6 +153,7 @@ fn identities_that_cannot_be_used_are_counted() {
     });
     let identities = vec![AgentIdentity {
         key: key(),
+        certificate: None,
         comment: "mine".to_owned(),
     }];
     let expected = AgentEvent::Identities {
@@ -192,7 +193,7 @@ fn signatures_must_be_of_the_algorithm_that_was_asked_for() {
         check(sign, &answer(&bad), refused.clone());
     }
     // An old agent that ignores the flags.
-    let rsa = |client: &mut AgentClient| client.sign(&key(), SignatureAlgorithm::RsaSha2_512, b"data");
+    let rsa = |client: &mut AgentClient| client.sign(key().blob(), SignatureAlgorithm::RsaSha2_512, b"data");
     let refused = Ok(AgentEvent::Refused(AgentRequest::Sign(
         SignatureAlgorithm::RsaSha2_512,
     )));
@@ -215,7 +216,7 @@ fn a_refusal_answers_any_question() {
                 SignatureAlgorithm::Ed25519,
             ))),
         );
-        let bind = |client: &mut AgentClient| client.bind_session(&key(), b"", b"");
+        let bind = |client: &mut AgentClient| client.bind_session(key().blob(), b"", b"");
         check(bind, &failure, Ok(AgentEvent::Refused(AgentRequest::BindSession)));
     }
 }

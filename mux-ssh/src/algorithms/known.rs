@@ -2,7 +2,7 @@
 //! are nobody's; lists are written for OpenSSH, and what is left of them is not decided here.
 
 use super::preferences::mode;
-use super::{Cipher, Kex, Mac, SignatureAlgorithm};
+use super::{Cipher, Kex, Mac, PublicKeyAlgorithm};
 
 /// Key exchanges, with those that other documents name: RFC 8268, RFC 8731, draft-ietf-sshm-mlkem-hybrid-kex.
 const KEX: &[&str] = &[
@@ -26,19 +26,9 @@ const KEX_OF_GSSAPI: &str = "gss-";
 
 /// What a host or a user signs with.
 const SIGNATURES: &[&str] = &[
-    "ecdsa-sha2-nistp256-cert-v01@openssh.com",
-    "ecdsa-sha2-nistp384-cert-v01@openssh.com",
-    "ecdsa-sha2-nistp521-cert-v01@openssh.com",
-    "rsa-sha2-256-cert-v01@openssh.com",
-    "rsa-sha2-512-cert-v01@openssh.com",
-    "sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
-    "sk-ecdsa-sha2-nistp256@openssh.com",
-    "sk-ssh-ed25519-cert-v01@openssh.com",
-    "sk-ssh-ed25519@openssh.com",
     "ssh-dss",
     "ssh-dss-cert-v00@openssh.com",
     "ssh-dss-cert-v01@openssh.com",
-    "ssh-ed25519-cert-v01@openssh.com",
     "ssh-ed448",
     "ssh-rsa",
     "ssh-rsa-cert-v00@openssh.com",
@@ -91,8 +81,8 @@ impl Kex {
     }
 }
 
-impl SignatureAlgorithm {
-    /// The names in a list with which nobody signs in OpenSSH.
+impl PublicKeyAlgorithm {
+    /// The names in a list that are no algorithm of hosts or users in OpenSSH.
     pub(crate) fn unknown(list: &str) -> impl Iterator<Item = &str> {
         literal(list).filter(|name| Self::from_name(name).is_none() && !SIGNATURES.contains(name))
     }

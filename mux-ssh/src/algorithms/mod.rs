@@ -66,6 +66,10 @@ algorithms! {
         EcdsaNistp384 = "ecdsa-sha2-nistp384",
         /// RFC 5656 §3.
         EcdsaNistp521 = "ecdsa-sha2-nistp521",
+        /// OpenSSH PROTOCOL.u2f: Ed25519 inside a security key.
+        SkEd25519 = "sk-ssh-ed25519@openssh.com",
+        /// OpenSSH PROTOCOL.u2f: ECDSA on P-256 inside a security key.
+        SkEcdsaNistp256 = "sk-ecdsa-sha2-nistp256@openssh.com",
         /// RFC 8332: an RSA key with SHA-512.
         RsaSha2_512 = "rsa-sha2-512",
         /// RFC 8332: an RSA key with SHA-256.
@@ -73,8 +77,47 @@ algorithms! {
     }
 }
 
-/// What a host signs with is named like what a user signs with.
-pub type HostKeyAlgorithm = SignatureAlgorithm;
+algorithms! {
+    /// What a key is shown and proved by: a plain key or a certificate (OpenSSH PROTOCOL.certkeys), and the signature
+    /// under it. The names of the host key list in KEXINIT and of public keys in USERAUTH_REQUEST.
+    PublicKeyAlgorithm {
+        /// A certificate for the same without `Cert`.
+        Ed25519Cert = "ssh-ed25519-cert-v01@openssh.com",
+        /// A certificate for the same without `Cert`.
+        EcdsaNistp256Cert = "ecdsa-sha2-nistp256-cert-v01@openssh.com",
+        /// A certificate for the same without `Cert`.
+        EcdsaNistp384Cert = "ecdsa-sha2-nistp384-cert-v01@openssh.com",
+        /// A certificate for the same without `Cert`.
+        EcdsaNistp521Cert = "ecdsa-sha2-nistp521-cert-v01@openssh.com",
+        /// A certificate for the same without `Cert`.
+        SkEd25519Cert = "sk-ssh-ed25519-cert-v01@openssh.com",
+        /// A certificate for the same without `Cert`.
+        SkEcdsaNistp256Cert = "sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
+        /// A certificate for the same without `Cert`.
+        RsaSha2_512Cert = "rsa-sha2-512-cert-v01@openssh.com",
+        /// A certificate for the same without `Cert`.
+        RsaSha2_256Cert = "rsa-sha2-256-cert-v01@openssh.com",
+        /// [`SignatureAlgorithm::Ed25519`]
+        Ed25519 = "ssh-ed25519",
+        /// [`SignatureAlgorithm::EcdsaNistp256`]
+        EcdsaNistp256 = "ecdsa-sha2-nistp256",
+        /// [`SignatureAlgorithm::EcdsaNistp384`]
+        EcdsaNistp384 = "ecdsa-sha2-nistp384",
+        /// [`SignatureAlgorithm::EcdsaNistp521`]
+        EcdsaNistp521 = "ecdsa-sha2-nistp521",
+        /// [`SignatureAlgorithm::SkEd25519`]
+        SkEd25519 = "sk-ssh-ed25519@openssh.com",
+        /// [`SignatureAlgorithm::SkEcdsaNistp256`]
+        SkEcdsaNistp256 = "sk-ecdsa-sha2-nistp256@openssh.com",
+        /// [`SignatureAlgorithm::RsaSha2_512`]
+        RsaSha2_512 = "rsa-sha2-512",
+        /// [`SignatureAlgorithm::RsaSha2_256`]
+        RsaSha2_256 = "rsa-sha2-256",
+    }
+}
+
+/// A host shows its key as a user does.
+pub type HostKeyAlgorithm = PublicKeyAlgorithm;
 
 algorithms! {
     /// The type of a public key, as it stands in its blob and in known_hosts.
@@ -87,6 +130,10 @@ algorithms! {
         EcdsaNistp384 = "ecdsa-sha2-nistp384",
         /// RFC 5656 §3.1.
         EcdsaNistp521 = "ecdsa-sha2-nistp521",
+        /// OpenSSH PROTOCOL.u2f.
+        SkEd25519 = "sk-ssh-ed25519@openssh.com",
+        /// OpenSSH PROTOCOL.u2f.
+        SkEcdsaNistp256 = "sk-ecdsa-sha2-nistp256@openssh.com",
         /// RFC 4253 §6.6: the type of every RSA key, whatever it signs with.
         Rsa = "ssh-rsa",
     }
@@ -148,12 +195,85 @@ impl SignatureAlgorithm {
             Self::EcdsaNistp256 => KeyType::EcdsaNistp256,
             Self::EcdsaNistp384 => KeyType::EcdsaNistp384,
             Self::EcdsaNistp521 => KeyType::EcdsaNistp521,
+            Self::SkEd25519 => KeyType::SkEd25519,
+            Self::SkEcdsaNistp256 => KeyType::SkEcdsaNistp256,
             Self::RsaSha2_256 | Self::RsaSha2_512 => KeyType::Rsa,
         }
     }
 }
 
+impl PublicKeyAlgorithm {
+    /// What signatures under it are made with.
+    #[must_use]
+    pub const fn signature(self) -> SignatureAlgorithm {
+        match self {
+            Self::Ed25519Cert | Self::Ed25519 => SignatureAlgorithm::Ed25519,
+            Self::EcdsaNistp256Cert | Self::EcdsaNistp256 => SignatureAlgorithm::EcdsaNistp256,
+            Self::EcdsaNistp384Cert | Self::EcdsaNistp384 => SignatureAlgorithm::EcdsaNistp384,
+            Self::EcdsaNistp521Cert | Self::EcdsaNistp521 => SignatureAlgorithm::EcdsaNistp521,
+            Self::SkEd25519Cert | Self::SkEd25519 => SignatureAlgorithm::SkEd25519,
+            Self::SkEcdsaNistp256Cert | Self::SkEcdsaNistp256 => SignatureAlgorithm::SkEcdsaNistp256,
+            Self::RsaSha2_512Cert | Self::RsaSha2_512 => SignatureAlgorithm::RsaSha2_512,
+            Self::RsaSha2_256Cert | Self::RsaSha2_256 => SignatureAlgorithm::RsaSha2_256,
+        }
+    }
+
+    /// The type of the key itself.
+    #[must_use]
+    pub const fn key_type(self) -> KeyType {
+        self.signature().key_type()
+    }
+
+    /// Whether the key is shown inside a certificate.
+    #[must_use]
+    pub const fn is_certificate(self) -> bool {
+        match self {
+            Self::Ed25519Cert
+            | Self::EcdsaNistp256Cert
+            | Self::EcdsaNistp384Cert
+            | Self::EcdsaNistp521Cert
+            | Self::SkEd25519Cert
+            | Self::SkEcdsaNistp256Cert
+            | Self::RsaSha2_512Cert
+            | Self::RsaSha2_256Cert => true,
+            Self::Ed25519
+            | Self::EcdsaNistp256
+            | Self::EcdsaNistp384
+            | Self::EcdsaNistp521
+            | Self::SkEd25519
+            | Self::SkEcdsaNistp256
+            | Self::RsaSha2_512
+            | Self::RsaSha2_256 => false,
+        }
+    }
+}
+
 impl KeyType {
+    /// Whether the private half is inside a security key, which signs only when a person touches it.
+    #[must_use]
+    pub const fn is_security_key(self) -> bool {
+        match self {
+            Self::SkEd25519 | Self::SkEcdsaNistp256 => true,
+            Self::Ed25519 | Self::EcdsaNistp256 | Self::EcdsaNistp384 | Self::EcdsaNistp521 | Self::Rsa => {
+                false
+            }
+        }
+    }
+
+    /// What a certificate for a key of this type is called inside its blob (OpenSSH PROTOCOL.certkeys).
+    #[must_use]
+    pub const fn certificate_name(self) -> &'static str {
+        match self {
+            Self::Ed25519 => PublicKeyAlgorithm::Ed25519Cert.name(),
+            Self::EcdsaNistp256 => PublicKeyAlgorithm::EcdsaNistp256Cert.name(),
+            Self::EcdsaNistp384 => PublicKeyAlgorithm::EcdsaNistp384Cert.name(),
+            Self::EcdsaNistp521 => PublicKeyAlgorithm::EcdsaNistp521Cert.name(),
+            Self::SkEd25519 => PublicKeyAlgorithm::SkEd25519Cert.name(),
+            Self::SkEcdsaNistp256 => PublicKeyAlgorithm::SkEcdsaNistp256Cert.name(),
+            Self::Rsa => "ssh-rsa-cert-v01@openssh.com",
+        }
+    }
+
     /// What keys of this type can sign with, strongest first.
     #[must_use]
     pub const fn signature_algorithms(self) -> &'static [SignatureAlgorithm] {
@@ -162,6 +282,8 @@ impl KeyType {
             Self::EcdsaNistp256 => &[SignatureAlgorithm::EcdsaNistp256],
             Self::EcdsaNistp384 => &[SignatureAlgorithm::EcdsaNistp384],
             Self::EcdsaNistp521 => &[SignatureAlgorithm::EcdsaNistp521],
+            Self::SkEd25519 => &[SignatureAlgorithm::SkEd25519],
+            Self::SkEcdsaNistp256 => &[SignatureAlgorithm::SkEcdsaNistp256],
             Self::Rsa => &[SignatureAlgorithm::RsaSha2_512, SignatureAlgorithm::RsaSha2_256],
         }
     }

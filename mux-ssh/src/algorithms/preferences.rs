@@ -1,7 +1,7 @@
 //! The lists of algorithms that one connection offers, and OpenSSH's syntax for changing them
 //! (`ssh_config(5)`, `KexAlgorithms` and its siblings). It never adds a name that this build lacks.
 
-use super::{Cipher, HostKeyAlgorithm, Kex, Mac, SignatureAlgorithm};
+use super::{Cipher, HostKeyAlgorithm, Kex, Mac, PublicKeyAlgorithm, SignatureAlgorithm};
 use crate::Misuse;
 
 /// What a connection offers, best first.
@@ -17,7 +17,8 @@ pub struct Algorithms {
     pub macs: Vec<Mac>,
     /// Someone chose the key exchanges: their order is never changed.
     pub kex_explicit: bool,
-    /// Someone chose the host key algorithms: their order is never changed.
+    /// Someone chose the order of the host key algorithms: it is never changed. A list that only adds or removes some
+    /// chooses none, as in OpenSSH.
     pub host_keys_explicit: bool,
 }
 
@@ -56,7 +57,7 @@ impl Algorithms {
             HostKeyAlgorithm::ALL,
             HostKeyAlgorithm::name,
         )?;
-        self.host_keys_explicit = true;
+        self.host_keys_explicit |= !matches!(mode(list).0, b'+' | b'-');
         Ok(())
     }
 
@@ -90,8 +91,18 @@ impl Algorithms {
     }
 }
 
-impl SignatureAlgorithm {
+impl PublicKeyAlgorithm {
     /// Applies a `PubkeyAcceptedAlgorithms` value to all.
+    ///
+    /// # Errors
+    /// [`Misuse::NoAlgorithmLeft`]
+    pub fn choose(list: &str) -> Result<Vec<Self>, Misuse> {
+        apply(list, Self::ALL, Self::ALL, Self::name)
+    }
+}
+
+impl SignatureAlgorithm {
+    /// Applies a `CASignatureAlgorithms` value to all.
     ///
     /// # Errors
     /// [`Misuse::NoAlgorithmLeft`]

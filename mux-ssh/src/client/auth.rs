@@ -12,7 +12,7 @@ use super::packet::Packet;
 use super::userauth;
 use super::{Event, Identity, QuestionId, SessionBinding};
 use crate::Error;
-use crate::algorithms::{KeyType, SignatureAlgorithm};
+use crate::algorithms::{KeyType, PublicKeyAlgorithm, SignatureAlgorithm};
 use crate::wire::{Reader, Writer};
 
 /// Banners of one login, all together: a page of legal text is 4 KiB.
@@ -34,6 +34,8 @@ pub(crate) struct AuthConfig {
     /// Ask with `none` before anything else.
     pub(crate) none_first: bool,
     pub(crate) accept_none: bool,
+    /// The server is not the one that it should be: it gets no password and no answer to its questions.
+    pub(crate) distrusted: bool,
     /// Whether this identity is accepted decides whether an earlier login with it can have gone well.
     pub(crate) doubted: Option<usize>,
 }
@@ -87,7 +89,7 @@ enum Request {
     None,
     Query {
         identity: usize,
-        algorithm: SignatureAlgorithm,
+        algorithm: PublicKeyAlgorithm,
     },
     Signed {
         identity: usize,
@@ -273,17 +275,21 @@ impl Auth {
         };
     }
 
-    /// What this key signs with. Only RSA has a choice, and only there is the server's list asked (RFC 8332 §3.3):
-    /// some servers list nothing else. One that said nothing, or has not said it yet, gets what RFC 8332 §3 recommends
-    /// to all: dropbear has nothing above it.
-    fn algorithm_for(&self, identity: &Identity) -> Option<SignatureAlgorithm> {
+    /// As what this key is shown and signs. Only RSA has a choice, and only there is the server's list asked (RFC 8332
+    /// §3.3): some servers list nothing else. One that said nothing, or has not said it yet, gets what RFC 8332 §3
+    /// recommends to all: dropbear has nothing above it.
+    fn algorithm_for(&self, identity: &Identity) -> Option<PublicKeyAlgorithm> {
         let key_type = identity.key.key_type();
-        let mut possible = key_type.signature_algorithms().iter().copied();
+        let mut possible = PublicKeyAlgorithm::ALL.iter().copied().filter(|algorithm| {
+            algorithm.key_type() == key_type && algorithm.is_certificate() == identity.certificate.is_some()
+        });
         match &self.algorithms {
             Some(accepted) if key_type == KeyType::Rsa => {
-                possible.find(|algorithm| accepted.contains(algorithm))
+                possible.find(|algorithm| accepted.contains(&algorithm.signature()))
             }
-            None if key_type == KeyType::Rsa => Some(SignatureAlgorithm::RsaSha2_256),
+            None if key_type == KeyType::Rsa => {
+                possible.find(|algorithm| algorithm.signature() == SignatureAlgorithm::RsaSha2_256)
+            }
             Some(_) | None => possible.next(),
         }
     }
@@ -292,7 +298,7 @@ impl Auth {
         Step::Send(Request::None, userauth::none(&self.config.user))
     }
 
-    fn query(&self, identity: usize, algorithm: SignatureAlgorithm) -> Step {
+    fn query(&self, identity: usize, algorithm: PublicKeyAlgorithm) -> Step {
         let mut payload = BytesMut::with_capacity(userauth::ROOM);
         userauth::publickey(
             &mut payload,
@@ -305,11 +311,12 @@ impl Auth {
     }
 
     /// Asks the owner to sign. RFC 4252 §7: what is signed is the session id and the request up to the key.
-    fn sign(&mut self, identity: usize, algorithm: SignatureAlgorithm, events: &mut Events) -> Step {
+    fn sign(&mut self, identity: usize, algorithm: PublicKeyAlgorithm, events: &mut Events) -> Step {
         let mut data = BytesMut::with_capacity(userauth::ROOM);
         Writer::new(&mut data).string(&self.binding.session_id);
         userauth::publickey(&mut data, &self.config.user, self.key(identity), algorithm, true);
         let data = data.freeze();
+        let algorithm = algorithm.signature();
         self.questions += 1;
         let question = QuestionId(self.questions);
         let binding = self.binding.clone();
@@ -328,11 +335,12 @@ impl Auth {
         }
     }
 
+    /// What is shown of an identity.
     fn key(&self, identity: usize) -> &[u8] {
         self.config
             .identities
             .get(identity)
-            .map(|identity| identity.key.blob())
+            .map(Identity::blob)
             .unwrap_or_default()
     }
 }

@@ -1,4 +1,5 @@
-//! One session channel and the command on it: what may be sent on it next, and what the server may say on it now.
+//! One channel and what it is for, a command or a TCP connection that the server makes: what may be sent on it next,
+//! and what the server may say on it now.
 //!
 //! ```text
 //! State:    Wanted ──OPEN──▶ Opening ──CONFIRMATION──▶ Open ──CLOSE──▶ the slot is free
@@ -10,18 +11,20 @@
 //!                               └── login refused ───┘
 //! ```
 //!
-//! Output or a result is as good as SUCCESS.
+//! Output or a result is as good as SUCCESS. A direct-tcpip channel has no request on it: it is `Waiting` until it is
+//! confirmed, and `Running` from then on.
 //!
 //! It never chooses a number and never decides whether another channel goes first.
+
+mod sending;
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::packet::Packet;
 use super::stdin::StdinQueue;
 use super::window::{MAX_PACKET, ReceiveWindow};
-use super::{ChannelId, ChannelViolation, Exec, Stdin};
+use super::{ChannelId, ChannelViolation, DirectTcpip, Exec, Stdin};
 
 /// Signals that may wait for the confirmation of a channel.
 const MAX_SIGNALS: usize = 8;
@@ -84,6 +87,8 @@ pub(crate) struct Channel {
     pub(crate) id: ChannelId,
     pub(crate) state: State,
     pub(crate) command: Command,
+    /// Where the server is to connect to; none: a session.
+    pub(crate) direct: Option<Box<DirectTcpip>>,
     /// The command, until it can't have to be sent again.
     exec: Option<Box<Exec>>,
     env_sent: usize,
@@ -112,6 +117,7 @@ impl Channel {
             id,
             state: State::Wanted,
             command: Command::None,
+            direct: None,
             exec: None,
             env_sent: 0,
             expected: VecDeque::new(),
@@ -130,6 +136,14 @@ impl Channel {
         if let Some(exec) = exec {
             channel.give(exec);
         }
+        channel
+    }
+
+    /// A channel for a TCP connection that the server is to make.
+    pub(crate) fn direct(id: ChannelId, to: DirectTcpip) -> Self {
+        let mut channel = Self::new(id, None);
+        channel.direct = Some(Box::new(to));
+        channel.command = Command::Waiting;
         channel
     }
 
@@ -155,10 +169,14 @@ impl Channel {
         }
     }
 
+    pub(crate) fn is_session(&self) -> bool {
+        self.direct.is_none()
+    }
+
     /// Whether the server may have run the command.
     pub(crate) fn may_have_run(&self) -> bool {
         match self.command {
-            Command::Sent { .. } | Command::Running => true,
+            Command::Sent { .. } | Command::Running => self.is_session(),
             Command::None | Command::Waiting | Command::Over => false,
         }
     }
@@ -193,79 +211,6 @@ impl Channel {
         }
     }
 
-    /// The next message of this channel, but for OPEN. `sequence` is the one that it will be sent with.
-    pub(crate) fn next_packet(&mut self, sequence: u32) -> Option<Packet> {
-        let number = self.number()?;
-        let confirmed = matches!(self.state, State::Open { .. });
-        if self.close_sent {
-            return None;
-        }
-        if self.close_wanted && confirmed {
-            return Some(self.close(number));
-        }
-        match self.command {
-            Command::None => None,
-            Command::Waiting => self.next_of_command(number, sequence),
-            Command::Over => confirmed.then(|| self.close(number)),
-            Command::Sent { .. } | Command::Running if confirmed => self.next_of_open(number),
-            Command::Sent { .. } | Command::Running => self.next_of_unconfirmed(number),
-        }
-    }
-
-    fn close(&mut self, number: u32) -> Packet {
-        self.close_sent = true;
-        self.stdin.discard();
-        self.signals = VecDeque::new();
-        self.exec = None;
-        Packet::Close { number }
-    }
-
-    fn next_of_command(&mut self, number: u32, sequence: u32) -> Option<Packet> {
-        let exec = self.exec.as_ref()?;
-        if let Some((name, value)) = exec.env.get(self.env_sent).cloned() {
-            self.env_sent += 1;
-            self.expected.push_back(Expected::Env(name.clone()));
-            return Some(Packet::Env { number, name, value });
-        }
-        let command = exec.command.clone();
-        self.command = Command::Sent { sequence };
-        self.expected.push_back(Expected::Exec);
-        if matches!(self.state, State::Open { .. }) {
-            self.exec = None;
-        }
-        Some(Packet::Exec { number, command })
-    }
-
-    fn next_of_open(&mut self, number: u32) -> Option<Packet> {
-        if self.window.refill_due() {
-            return Some(Packet::Adjust {
-                number,
-                bytes: self.window.refill(),
-            });
-        }
-        if let Some(name) = self.signals.pop_front() {
-            return Some(Packet::Signal { number, name });
-        }
-        let room = usize::try_from(self.send_window).unwrap_or(0).min(self.max_data);
-        if room > 0
-            && let Some(data) = self.stdin.take(room)
-        {
-            self.send_window -= i64::try_from(data.len()).unwrap_or(i64::MAX);
-            return Some(Packet::Data { number, data });
-        }
-        self.stdin.take_eof().then_some(Packet::Eof { number })
-    }
-
-    fn next_of_unconfirmed(&mut self, number: u32) -> Option<Packet> {
-        let room = self.stdin.unconfirmed_room();
-        if room > 0
-            && let Some(data) = self.stdin.take_unconfirmed(room)
-        {
-            return Some(Packet::Data { number, data });
-        }
-        self.stdin.take_eof().then_some(Packet::Eof { number })
-    }
-
     /// OPEN leaves with this sequence number.
     pub(crate) fn opening(&mut self, number: Option<u32>, sequence: u32) {
         self.state = State::Opening { number, sequence };
@@ -281,7 +226,7 @@ impl Channel {
         let State::Opening { number: expected, .. } = self.state else {
             return Err(ChannelViolation::NotOpening);
         };
-        if self.is_touched() && expected != Some(number) {
+        if self.is_session() && self.is_touched() && expected != Some(number) {
             return Err(ChannelViolation::Number);
         }
         if max_packet == 0 {
@@ -293,6 +238,9 @@ impl Channel {
         self.state = State::Open { number };
         if self.may_have_run() {
             self.exec = None;
+        }
+        if !self.is_session() && self.command == Command::Waiting {
+            self.command = Command::Running;
         }
         Ok(())
     }

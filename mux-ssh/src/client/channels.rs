@@ -11,10 +11,17 @@ use super::packet::Packet;
 use super::replies::{Replies, Reply};
 use super::table::Table;
 use super::window::MAX_WINDOW;
-use super::{ChannelFailure, ChannelId, Event, Exec};
+use super::{ChannelFailure, ChannelId, DirectTcpip, Event, Exec};
 
 /// Commands at a time on one connection: far over any MaxSessions, so that a mistake of the owner fails by name.
 const MAX_CHANNELS: usize = 1024;
+
+/// Connections at a time that a server is asked to make: what OpenSSH has room for on one connection is 10,000 channels,
+/// and a host waits in vain for one that does not fit.
+const MAX_DIRECT: usize = 8192;
+
+/// The longest name of a host to connect to: no name that can be looked up has more than 253 bytes (RFC 1035 §2.3.4).
+const MAX_HOST: usize = 255;
 
 /// The largest command or variable: Linux passes no longer argument to a shell (MAX_ARG_STRLEN), and OpenSSH takes
 /// packets of twice that.
@@ -98,6 +105,16 @@ impl Channels {
         self.table.insert(Some(exec))
     }
 
+    pub(crate) fn direct_tcpip(&mut self, to: DirectTcpip, events: &mut Events) -> ChannelId {
+        if to.host.len() > MAX_HOST {
+            return self.fail_at_once(ChannelFailure::TooLarge, events);
+        }
+        if self.opening.is_spent() || self.table.len() >= MAX_DIRECT {
+            return self.fail_at_once(ChannelFailure::NoSession, events);
+        }
+        self.table.insert_direct(to)
+    }
+
     fn fail_at_once(&mut self, reason: ChannelFailure, events: &mut Events) -> ChannelId {
         let channel = self.table.new_id(u32::MAX);
         events.push(Event::ChannelFailed {
@@ -118,6 +135,12 @@ impl Channels {
             channel.close_wanted = true;
             return;
         }
+        if channel.command == Command::Running {
+            // A connection that stood: its owner wants to hear no more of it.
+            channel.command = Command::Over;
+            events.push(Event::ChannelClosed { channel: id });
+            return;
+        }
         events.push(Event::ChannelFailed {
             channel: id,
             reason: ChannelFailure::Cancelled,
@@ -125,7 +148,7 @@ impl Channels {
         });
         if channel.state == State::Wanted {
             self.table.free(id.slot);
-        } else if channel.is_touched() {
+        } else if channel.is_touched() || !channel.is_session() {
             channel.command = Command::Over;
         } else {
             // Nothing was sent on it yet: it serves the next command.
@@ -184,12 +207,23 @@ impl Channels {
         if channel.state != State::Wanted {
             return channel.next_packet(sequence);
         }
-        if !self.opening.may_open(permit) {
+        let direct = channel.direct.clone();
+        if !self.opening.may_open(permit, direct.is_none()) {
             return None;
         }
         let number = self.opening.open(&self.table, slot);
-        self.table.slot(slot)?.opening(number, sequence);
-        Some(Packet::Open { ours: slot })
+        let channel = self.table.slot(slot)?;
+        Some(match direct {
+            None => {
+                channel.opening(number, sequence);
+                Packet::Open { ours: slot }
+            }
+            // Nothing is sent on it before it is confirmed: OpenSSH drops data for a connection that does not stand yet.
+            Some(to) => {
+                channel.opening(None, sequence);
+                Packet::OpenDirect { ours: slot, to: *to }
+            }
+        })
     }
 
     fn tell_room(&mut self, slot: u32, events: &mut Events) {

@@ -1,11 +1,12 @@
 //! What the owner decides before a connection begins. Values with defaults; nothing here acts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::algorithms::{Algorithms, KeyType};
-use crate::keys::PublicKey;
+use crate::keys::{Certificate, PublicKey};
 use crate::transport::{RekeyLimits, ServerMemory};
 
 /// Everything that a [`Client`](super::Client) has to know about one connection.
@@ -17,6 +18,8 @@ pub struct ClientConfig {
     pub algorithms: Algorithms,
     /// Types of host key that are known for this host: they are preferred, and only they are guessed.
     pub known_host_key_types: Vec<KeyType>,
+    /// known_hosts has an authority that may vouch for this host: certificates are asked for, before anything else.
+    pub known_authority: bool,
     /// Keys to log in with, in this order.
     pub identities: Vec<Identity>,
     /// What an earlier connection learned about this server. `None`: nothing is guessed.
@@ -44,10 +47,34 @@ pub struct ClientConfig {
 pub struct Identity {
     /// The public key.
     pub key: PublicKey,
+    /// A certificate for it, which is shown in its place.
+    pub certificate: Option<Arc<Certificate>>,
     /// The server is known to accept it, or it is the only one there is: sign without asking first.
     pub proven: bool,
     /// Signing takes a touch or a confirmation: never sign before the server said that it wants this key.
     pub hardware: bool,
+}
+
+impl Identity {
+    /// A plain key of which nothing more is known.
+    #[must_use]
+    pub fn of(key: PublicKey) -> Self {
+        Self {
+            key,
+            certificate: None,
+            proven: false,
+            hardware: false,
+        }
+    }
+
+    /// What is shown to the server.
+    #[must_use]
+    pub fn blob(&self) -> &[u8] {
+        match &self.certificate {
+            Some(certificate) => certificate.blob(),
+            None => self.key.blob(),
+        }
+    }
 }
 
 /// When to probe a server that says nothing, and after how many unanswered probes it is dead.
@@ -80,6 +107,15 @@ pub struct Exec {
     pub env: Vec<(Bytes, Bytes)>,
     /// Whether standard input follows.
     pub stdin: Stdin,
+}
+
+/// A TCP connection that the server is asked to make on our behalf (RFC 4254 §7.2): the way to the next host of a jump.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectTcpip {
+    /// Name or address, as the server understands it.
+    pub host: String,
+    /// Port.
+    pub port: u16,
 }
 
 /// What a command's standard input is.

@@ -3,10 +3,12 @@
 //! Only values: an event is owned, holds no reference into the client and may be kept or sent elsewhere. Nothing here
 //! decides anything.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::algorithms::SignatureAlgorithm;
-use crate::keys::PublicKey;
+use crate::keys::{Certificate, CertificateError, PublicKey};
 use crate::transport::ServerMemory;
 
 /// How far the login has come. Each stage is reached once, in this order.
@@ -86,6 +88,9 @@ pub enum Event {
         id: QuestionId,
         /// The key.
         key: PublicKey,
+        /// The certificate in which it was shown, if any, or what is wrong with that one. It may vouch for the key;
+        /// if it doesn't, the key counts as if it had been shown alone.
+        certificate: Option<Result<Arc<Certificate>, CertificateError>>,
     },
     /// `data` is to be signed by an identity.
     /// Answer with [`Client::answer_signature`](super::Client::answer_signature).
@@ -200,7 +205,7 @@ pub enum Event {
 pub struct SessionBinding {
     /// The exchange hash of the first key exchange.
     pub session_id: Bytes,
-    /// The host key's blob.
+    /// The blob of the host key, or of the certificate in which it was shown.
     pub host_key: Bytes,
     /// The host key's signature of the session id.
     pub signature: Bytes,

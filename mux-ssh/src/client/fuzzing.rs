@@ -73,6 +73,7 @@ impl World {
     fn new(now: Instant, setup: u8) -> Self {
         let identity = |seed: u8| Identity {
             key: key(seed),
+            certificate: None,
             proven: setup & 0b0001_0000 == 0,
             hardware: setup & 0b0010_0000 != 0,
         };

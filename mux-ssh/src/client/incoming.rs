@@ -110,11 +110,14 @@ impl Connection<'_> {
         let channel = self.opening(&mut reader)?;
         let (number, window, max_packet) = (reader.uint32()?, reader.uint32()?, reader.uint32()?);
         channel.confirm(number, window, max_packet)?;
+        let is_session = channel.is_session();
         if channel.is_owed() {
             let event = Event::Opened { channel: channel.id };
             self.events.push(event);
         }
-        self.channels.opening.confirm();
+        if is_session {
+            self.channels.opening.confirm();
+        }
         Ok(())
     }
 
@@ -145,7 +148,8 @@ impl Connection<'_> {
         let channel = self.channel(&mut reader)?;
         if stream == StreamKind::Stderr {
             let number = reader.uint32()?;
-            if number != STDERR {
+            // RFC 4254 §7 knows no second stream of a TCP connection.
+            if number != STDERR || !channel.is_session() {
                 return Err(ChannelViolation::DataType(number).into());
             }
         }
@@ -186,6 +190,8 @@ impl Connection<'_> {
         let kind = reader.string()?;
         let want_reply = reader.boolean()?;
         let result = result_of(channel.id, kind, reader)?;
+        // A TCP connection has no result; what is asked on it is whether we are alive: OpenSSH picks any channel for that.
+        let result = result.filter(|_| channel.is_session());
         let wanted = match channel.command {
             Command::None | Command::Waiting if result.is_some() => {
                 return Err(ChannelViolation::BeforeCommand.into());

@@ -1,4 +1,4 @@
-//! The SSH client above the transport: login, session channels, and which of their messages may share a round trip.
+//! The SSH client above the transport: login, session channels, connections through the server, and which of their messages may share a round trip.
 //!
 //! It reads no clock, no file and no socket, and holds no private key. What it cannot decide by itself it asks its
 //! owner as an [`Event`] with a [`QuestionId`].
@@ -31,7 +31,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-pub use config::{ClientConfig, Exec, Identity, Keepalive, Stdin};
+pub use config::{ClientConfig, DirectTcpip, Exec, Identity, Keepalive, Stdin};
 pub use event::{ChannelFailure, ChannelId, Event, QuestionId, SessionBinding, Stage, StreamKind};
 pub use violation::{AuthViolation, ChannelViolation};
 
@@ -70,6 +70,7 @@ impl Client {
         let transport = TransportConfig {
             algorithms: config.algorithms.clone(),
             known_host_key_types: config.known_host_key_types.clone(),
+            known_authority: config.known_authority,
             memory: config.memory.clone(),
             rekey: config.rekey,
         };
@@ -90,6 +91,22 @@ impl Client {
     /// Runs a command. Allowed at any time, also before login: it is sent as early as this server allows.
     pub fn exec(&mut self, now: Instant, exec: Exec) -> ChannelId {
         let id = self.session.channels.exec(exec, &mut self.session.events);
+        if self.is_over() {
+            self.session.connection_lost();
+        }
+        self.session.keepalive.become_busy(now);
+        id
+    }
+
+    /// Asks the server to connect to a host that lies behind it, which is a channel like those of commands:
+    /// [`Event::Opened`] when the connection stands, or [`Event::ChannelFailed`] if it never does;
+    /// [`Event::Output`] (of [`StreamKind::Stdout`]) and [`Event::Eof`] are what that host says,
+    /// [`write_stdin`](Self::write_stdin) and [`finish_stdin`](Self::finish_stdin) what it hears;
+    /// [`close_channel`](Self::close_channel) sends what is queued, as far as the window goes, and ends it.
+    ///
+    /// Allowed at any time, also before login.
+    pub fn direct_tcpip(&mut self, now: Instant, to: DirectTcpip) -> ChannelId {
+        let id = self.session.channels.direct_tcpip(to, &mut self.session.events);
         if self.is_over() {
             self.session.connection_lost();
         }
@@ -179,6 +196,12 @@ impl Client {
         if let Some(Err(error)) = begun {
             self.fail(error);
         }
+    }
+
+    /// The key that the server has is not the right one, and it is connected to for all that. To be called before the
+    /// key is accepted: the server gets no password and no answer to its questions.
+    pub fn distrust_server(&mut self) {
+        self.session.distrust_server();
     }
 
     /// Answers [`Event::Sign`] with a signature blob (RFC 4253 §6.6); `None`: the identity cannot sign, try the next.
@@ -273,7 +296,7 @@ impl Client {
     fn binding(&self) -> Option<SessionBinding> {
         Some(SessionBinding {
             session_id: self.transport.session_id()?.clone(),
-            host_key: Bytes::copy_from_slice(self.transport.host_key()?.blob()),
+            host_key: self.transport.host_key()?.clone(),
             signature: self.transport.host_signature()?.clone(),
         })
     }

@@ -86,9 +86,10 @@ impl Opening {
         self.spare_wanted && self.habits.spare
     }
 
-    pub(crate) fn may_open(&self, permit: Permit) -> bool {
+    /// Whether a channel may be opened now: a session, or a connection that the server makes.
+    pub(crate) fn may_open(&self, permit: Permit, session: bool) -> bool {
         match permit {
-            Permit::Everything => self.held_until.is_none(),
+            Permit::Everything => !session || self.held_until.is_none(),
             Permit::Gamble if self.started => false,
             Permit::Gamble => match self.habits.first_channel {
                 FirstChannel::Gambled | FirstChannel::OpenAhead => true,
@@ -102,6 +103,13 @@ impl Opening {
     pub(crate) fn open(&mut self, table: &Table, ours: u32) -> Option<u32> {
         let is_free = |&number: &u32| table.iter().all(|channel| channel.number() != Some(number));
         let first = !std::mem::replace(&mut self.started, true);
+        if table
+            .iter()
+            .any(|channel| !channel.is_session() && channel.number().is_none())
+        {
+            // It takes a number that nobody knows yet, and may give it back at once.
+            return None;
+        }
         match self.habits.numbering {
             Numbering::FirstIsZero => first.then_some(0),
             Numbering::LowestFree => (0..).find(is_free),
@@ -115,7 +123,7 @@ impl Opening {
             .iter()
             .filter(|channel| channel.command == Command::None)
             .count();
-        let sessions = table.iter().count() - spares;
+        let sessions = table.iter().filter(|channel| channel.is_session()).count() - spares;
         // One below the limit stays free for a command: a spare must never be the reason why one is refused.
         self.keeps_spare() && spares == 0 && self.limit.is_none_or(|limit| sessions + 1 < limit)
     }
@@ -136,6 +144,10 @@ impl Opening {
         let Some(channel) = table.slot(slot) else {
             return Refused::Final;
         };
+        if !channel.is_session() {
+            // What lies behind the server says nothing about its sessions.
+            return Refused::Final;
+        }
         let waits = channel.command == Command::Waiting && channel.refusals < MAX_REFUSALS;
         if self.confirmed && open < self.limit.unwrap_or(1) && waits {
             let delay = REOPEN_DELAY * (1 << channel.refusals);

@@ -2,10 +2,15 @@
 
 use bytes::Bytes;
 
+use super::DirectTcpip;
 use super::userauth::USERAUTH;
 use super::window::{INITIAL_WINDOW, MAX_PACKET};
 use crate::message::{self, open_failure};
 use crate::wire::Writer;
+
+/// Where the bytes of a direct-tcpip channel are said to come from (RFC 4254 §7.2): they come from no socket, and some
+/// servers refuse what is no address. The same as OpenSSH's for `-W`.
+const ORIGINATOR: (&str, u32) = ("127.0.0.1", 65535);
 
 /// One outgoing message. `number` is the server's number of the channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +22,11 @@ pub(crate) enum Packet {
     /// CHANNEL_OPEN of a session, under our number `ours`.
     Open {
         ours: u32,
+    },
+    /// CHANNEL_OPEN of a TCP connection that the server makes, under our number `ours`.
+    OpenDirect {
+        ours: u32,
+        to: DirectTcpip,
     },
     Env {
         number: u32,
@@ -70,6 +80,16 @@ impl Packet {
                 .uint32(*ours)
                 .uint32(INITIAL_WINDOW)
                 .uint32(MAX_PACKET),
+            Self::OpenDirect { ours, to: target } => to
+                .byte(message::CHANNEL_OPEN)
+                .string("direct-tcpip")
+                .uint32(*ours)
+                .uint32(INITIAL_WINDOW)
+                .uint32(MAX_PACKET)
+                .string(&target.host)
+                .uint32(target.port.into())
+                .string(ORIGINATOR.0)
+                .uint32(ORIGINATOR.1),
             Self::Env { number, name, value } => request(to, *number, "env", true).string(name).string(value),
             Self::Exec { number, command } => request(to, *number, "exec", true).string(command),
             // RFC 4254 §6.9: a signal has no reply.

@@ -10,7 +10,7 @@ use super::session::Next;
 use super::{Client, Event, QuestionId, Stage};
 use crate::Error;
 use crate::message::disconnect;
-use crate::transport::Incoming;
+use crate::transport::{Incoming, ShownKey};
 
 impl Protocol for Client {
     type Event = Event;
@@ -126,12 +126,13 @@ impl Client {
                 }
             }
             Incoming::KexInit | Incoming::NewKeys { .. } => {}
-            Incoming::HostKey(key) => {
+            Incoming::HostKey(ShownKey { key, certificate }) => {
                 self.question += 1;
                 self.session.events.push(Event::Stage(Stage::Kex));
                 self.session.events.push(Event::HostKey {
                     id: QuestionId(self.question),
                     key,
+                    certificate,
                 });
             }
             Incoming::ExtInfo(info) => {

@@ -72,6 +72,7 @@ impl Session {
             doubted: config.doubted,
             none_first: config.cautious || memory.is_some_and(|memory| memory.none_first),
             accept_none: config.accept_none,
+            distrusted: false,
         };
         let one_session = memory.is_some_and(|memory| memory.one_session);
         Self {
@@ -113,6 +114,13 @@ impl Session {
 
     pub(crate) fn is_busy(&self) -> bool {
         self.channels.owed() > 0
+    }
+
+    /// Only proofs that are of no use to anybody else.
+    pub(crate) fn distrust_server(&mut self) {
+        if let Phase::Kex(config) = &mut self.phase {
+            config.distrusted = true;
+        }
     }
 
     /// The host key was accepted and the keys are in use.

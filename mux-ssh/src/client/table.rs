@@ -2,7 +2,7 @@
 //! lowest that is free, and nothing else.
 
 use super::channel::{Channel, State};
-use super::{ChannelId, Exec};
+use super::{ChannelId, DirectTcpip, Exec};
 
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -28,10 +28,10 @@ impl Table {
         self.slots.iter_mut().flatten().map(|channel| &mut **channel)
     }
 
-    /// How many are confirmed.
+    /// How many sessions are confirmed. Connections that the server makes count toward no limit on those.
     pub(crate) fn open(&self) -> usize {
         self.iter()
-            .filter(|channel| matches!(channel.state, State::Open { .. }))
+            .filter(|channel| channel.is_session() && matches!(channel.state, State::Open { .. }))
             .count()
     }
 
@@ -78,16 +78,26 @@ impl Table {
         }
     }
 
-    /// Puts a channel into the lowest free slot; a spare has no command.
+    /// Puts a session into the lowest free slot; a spare has no command.
     pub(crate) fn insert(&mut self, exec: Option<Exec>) -> ChannelId {
+        self.insert_with(|id| Channel::new(id, exec))
+    }
+
+    /// Puts a connection that the server is to make into the lowest free slot.
+    pub(crate) fn insert_direct(&mut self, to: DirectTcpip) -> ChannelId {
+        self.insert_with(|id| Channel::direct(id, to))
+    }
+
+    fn insert_with(&mut self, make: impl FnOnce(ChannelId) -> Channel) -> ChannelId {
         let free = self.slots.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        let id = self.new_id(u32::try_from(index).expect("channels are bounded by MAX_CHANNELS"));
+        let id =
+            self.new_id(u32::try_from(index).expect("channels are bounded by MAX_CHANNELS and MAX_DIRECT"));
         if let Some(slot) = self.slots.get_mut(index) {
-            *slot = Some(Box::new(Channel::new(id, exec)));
+            *slot = Some(Box::new(make(id)));
         }
         id
     }

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::algorithms::SignatureAlgorithm;
+use crate::algorithms::PublicKeyAlgorithm;
 use crate::message;
 use crate::wire::Writer;
 
@@ -22,13 +22,13 @@ pub(crate) fn none(user: &str) -> Bytes {
     payload.freeze()
 }
 
-/// The method `publickey` (RFC 4252 §7): asks whether the key would do, or, with `signed`, what the signature is made
+/// The method `publickey` (RFC 4252 §7): asks whether the key, or the certificate in its place, would do, or, with `signed`, what the signature is made
 /// over and goes behind.
 pub(crate) fn publickey(
     to: &mut BytesMut,
     user: &str,
     key: &[u8],
-    algorithm: SignatureAlgorithm,
+    algorithm: PublicKeyAlgorithm,
     signed: bool,
 ) {
     head(to, user)

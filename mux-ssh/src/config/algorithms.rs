@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::{ConfigError, Origin, Problem, Sourced};
 use super::host_config::HostConfig;
-use crate::algorithms::{Algorithms, Cipher, Kex, Mac, SignatureAlgorithm};
+use crate::algorithms::{Algorithms, Cipher, Kex, Mac, PublicKeyAlgorithm, SignatureAlgorithm};
 use crate::keys::PublicKey;
 use crate::printable::Printable;
 
@@ -57,15 +57,26 @@ impl HostConfig {
         Ok(algorithms)
     }
 
-    /// What keys may sign with to log in: ours, as `PubkeyAcceptedAlgorithms` changes them, best first.
+    /// What keys may be shown and sign as to log in: ours, as `PubkeyAcceptedAlgorithms` changes them, best first.
     ///
     /// # Errors
     /// The list leaves nothing.
-    pub fn signature_algorithms(&self) -> Result<Vec<SignatureAlgorithm>, ConfigError> {
+    pub fn signature_algorithms(&self) -> Result<Vec<PublicKeyAlgorithm>, ConfigError> {
         let Some(list) = &self.pubkey_accepted_algorithms else {
+            return Ok(PublicKeyAlgorithm::ALL.to_vec());
+        };
+        PublicKeyAlgorithm::choose(&list.value).map_err(|_| nothing_left("PubkeyAcceptedAlgorithms", list))
+    }
+
+    /// What authorities may sign certificates with: ours, as `CASignatureAlgorithms` changes them.
+    ///
+    /// # Errors
+    /// The list leaves nothing.
+    pub fn authority_algorithms(&self) -> Result<Vec<SignatureAlgorithm>, ConfigError> {
+        let Some(list) = &self.host_keys.ca_signature_algorithms else {
             return Ok(SignatureAlgorithm::ALL.to_vec());
         };
-        SignatureAlgorithm::choose(&list.value).map_err(|_| nothing_left("PubkeyAcceptedAlgorithms", list))
+        SignatureAlgorithm::choose(&list.value).map_err(|_| nothing_left("CASignatureAlgorithms", list))
     }
 
     /// The names in all these lists that nobody knows. Those that OpenSSH has and this build lacks are none of them:
@@ -77,14 +88,19 @@ impl HostConfig {
             of(
                 "HostKeyAlgorithms",
                 self.host_key_algorithms.as_ref(),
-                SignatureAlgorithm::unknown,
+                PublicKeyAlgorithm::unknown,
             ),
             of("Ciphers", self.ciphers.as_ref(), Cipher::unknown),
             of("MACs", self.macs.as_ref(), Mac::unknown),
             of(
                 "PubkeyAcceptedAlgorithms",
                 self.pubkey_accepted_algorithms.as_ref(),
-                SignatureAlgorithm::unknown,
+                PublicKeyAlgorithm::unknown,
+            ),
+            of(
+                "CASignatureAlgorithms",
+                self.host_keys.ca_signature_algorithms.as_ref(),
+                PublicKeyAlgorithm::unknown,
             ),
         ];
         lists.into_iter().flatten().collect()

@@ -113,11 +113,6 @@ pub enum Problem {
         /// What was asked for.
         required: u32,
     },
-    /// `StrictHostKeyChecking` asks for unverified host keys.
-    HostKeyCheckingOff {
-        /// `no` or `off`, as written.
-        value: &'static str,
-    },
     /// More values than a connection can use.
     TooMany {
         /// The keyword.
@@ -168,9 +163,6 @@ pub enum Problem {
     },
 }
 
-const CHECKING_OFF: &str = "is not supported yet; \
-     accept-new takes the keys of new hosts and still refuses changed ones";
-
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = Printable::new;
@@ -207,7 +199,6 @@ impl fmt::Display for Problem {
                     "an RSA key of {bits} bits, and RequiredRSASize asks for {required}"
                 )
             }
-            Self::HostKeyCheckingOff { value } => write!(f, "StrictHostKeyChecking {value} {CHECKING_OFF}"),
             Self::TooMany { keyword, limit } => write!(f, "more than {limit} values for {keyword}"),
             Self::TooManyIncludes => f.write_str("too many nested Include files"),
             Self::Unreadable(kind) => fmt_unreadable(f, *kind),

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::error::{Origin, Problem};
 use super::keyword::{Class, lookup};
 use super::lex;
-use super::value::{Arguments, Setting};
+use super::setting::Setting;
+use super::value::Arguments;
 use crate::pattern::{Case, matches};
 
 /// A file as a list of blocks; what stands before the first `Host` or `Match` is a block that always applies.
@@ -71,7 +72,6 @@ pub(super) enum Kind {
     Noted(&'static str),
     Refused {
         keyword: &'static str,
-        slot: &'static str,
         value: String,
         harmless: bool,
     },
@@ -276,6 +276,7 @@ fn interpret(words: lex::Words, command_line: bool) -> Line {
     let lex::Words {
         keyword: name,
         arguments,
+        rest,
     } = words;
     let Some(keyword) = lookup(&name) else {
         return Line::Statement(Kind::Unknown(name));
@@ -300,20 +301,20 @@ fn interpret(words: lex::Words, command_line: bool) -> Line {
         Class::Host => Line::Block(Condition::Host(arguments.into_iter().map(host_pattern).collect())),
         Class::Match => Line::Block(condition(&arguments)),
         Class::Include => Line::Statement(Kind::Include(arguments)),
-        Class::Honoured(parse) => {
-            let parsed = parse(Arguments {
+        Class::Honoured(shape) => {
+            let parsed = shape.parse(Arguments {
                 keyword: keyword.name,
                 words: &arguments,
+                rest: &rest,
             });
             Line::Statement(parsed.map_or_else(Kind::Bad, Kind::Set))
         }
         Class::Noted => Line::Statement(Kind::Noted(keyword.name)),
-        Class::Refused { slot, harmless } => {
+        Class::Refused { harmless } => {
             let value = arguments.join(" ");
             let harmless = harmless.iter().any(|word| word.eq_ignore_ascii_case(&value));
             Line::Statement(Kind::Refused {
                 keyword: keyword.name,
-                slot,
                 value,
                 harmless,
             })

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use super::choice::{AddressFamily, HostKeyPolicy, JumpHost, Proxy, PubkeyAuthentication};
 use super::draft::{Draft, Slot};
 use super::error::{ConfigError, Origin, Problem, Sourced};
 use super::expand::{self, Tokens};
-use super::host_config::{HostConfig, HostKeyPolicy};
-use super::value::Strictness;
+use super::host_config::HostConfig;
+use super::setting::{Flag, List, Number, Text, Time};
 use super::{Facts, Local};
 
 /// OpenSSH's default, which `RequiredRSASize` changes.
@@ -39,7 +40,7 @@ impl Draft<'_> {
                 problem,
             });
         }
-        let (mut value, origin) = match self.host_name {
+        let (mut value, origin) = match self.text(Text::HostName) {
             Some((name, origin)) => (at(origin, expand::host_name(name, &facts.host))?, origin.clone()),
             None => (facts.host.clone(), Origin::CommandLine),
         };
@@ -55,114 +56,132 @@ impl Draft<'_> {
         Ok(Sourced { value, origin })
     }
 
-    fn user(&self, facts: &Facts, local: &Local) -> Result<Sourced<String>, ConfigError> {
-        let user = match (&facts.user, self.user) {
-            (Some(user), _) => Sourced {
-                value: user.clone(),
-                origin: Origin::CommandLine,
-            },
-            (None, Some((user, origin))) => Sourced {
-                value: user.clone(),
-                origin: origin.clone(),
-            },
-            (None, None) => Sourced {
-                value: local.user.clone(),
-                origin: Origin::Default,
-            },
+    fn user(&self, facts: &Facts, tokens: Tokens<'_>) -> Result<Sourced<String>, ConfigError> {
+        let (value, origin) = match (&facts.user, self.text(Text::User)) {
+            (Some(user), _) => (user.clone(), Origin::CommandLine),
+            (None, Some((user, origin))) => (at(origin, expand::user(user, tokens))?, origin.clone()),
+            (None, None) => (tokens.local.user.clone(), Origin::Default),
         };
-        // Newer versions of OpenSSH expand tokens here, older ones do not: it would be somebody else's login.
-        if user.origin != Origin::Default && (user.value.contains("${") || user.value.contains('%')) {
-            let problem = Problem::NotSupported {
-                keyword: "User",
-                value: user.value,
-            };
-            return Err(ConfigError {
-                origin: user.origin,
-                problem,
-            });
-        }
-        if user.origin == Origin::Default && user.value.is_empty() {
-            let problem = Problem::NoUser { uid: local.uid };
-            return Err(ConfigError {
-                origin: user.origin,
-                problem,
-            });
-        }
-        if !is_user_name(&user.value) {
-            return Err(ConfigError {
-                problem: Problem::InvalidUser(user.value),
-                origin: user.origin,
-            });
-        }
-        Ok(user)
+        let problem = if origin == Origin::Default && value.is_empty() {
+            Problem::NoUser {
+                uid: tokens.local.uid,
+            }
+        } else if is_user_name(&value) {
+            return Ok(Sourced { value, origin });
+        } else {
+            Problem::InvalidUser(value)
+        };
+        Err(ConfigError { origin, problem })
     }
 
-    fn policy(&self) -> Result<Sourced<HostKeyPolicy>, ConfigError> {
-        let (strictness, origin) = self.strictness.unwrap_or((&Strictness::Yes, &Origin::Default));
-        let value = match *strictness {
-            Strictness::Yes => HostKeyPolicy::Strict,
-            Strictness::AcceptNew => HostKeyPolicy::AcceptNew,
-            Strictness::Off(value) => {
-                let problem = Problem::HostKeyCheckingOff { value };
-                return Err(ConfigError {
+    /// Stops win over a command; whichever was written first has seen to that.
+    fn proxy(&self, tokens: Tokens<'_>) -> Result<Option<Sourced<Proxy>>, ConfigError> {
+        if let Some((Some(hops), origin)) = self.proxy_jump {
+            let expand = |text: &String| at(origin, expand::proxy(text, "ProxyJump", tokens));
+            let hops = hops.iter().map(|hop| {
+                let user = hop.user.as_ref().map(expand).transpose()?;
+                let host = expand(&hop.host)?;
+                let problem = match &user {
+                    _ if !is_host_name(&host) => Problem::InvalidHostName(host),
+                    Some(user) if !is_user_name(user) => Problem::InvalidUser(user.clone()),
+                    Some(_) | None => {
+                        let port = hop.port;
+                        return Ok(JumpHost { user, host, port });
+                    }
+                };
+                Err(ConfigError {
                     origin: origin.clone(),
                     problem,
-                });
-            }
+                })
+            });
+            return Ok(Some(Sourced {
+                value: Proxy::Jump(hops.collect::<Result<_, _>>()?),
+                origin: origin.clone(),
+            }));
+        }
+        let command = self.proxy_command.filter(|(command, _)| !is_none(command));
+        let Some((command, origin)) = command else {
+            return Ok(None);
         };
-        Ok(Sourced {
-            value,
+        Ok(Some(Sourced {
+            value: Proxy::Command(at(origin, expand::proxy(command, "ProxyCommand", tokens))?),
             origin: origin.clone(),
-        })
+        }))
+    }
+
+    /// Where the last stop is, for `%j`.
+    fn last_jump(&self) -> &str {
+        match self.proxy_jump {
+            Some((Some(hops), _)) => hops.last().map_or("", |hop| &hop.host),
+            Some((None, _)) | None => "",
+        }
+    }
+
+    fn port(&self, facts: &Facts) -> Sourced<u16> {
+        match facts.port {
+            Some(value) => Sourced {
+                value,
+                origin: Origin::CommandLine,
+            },
+            None => or_default(self.port, 22),
+        }
+    }
+
+    /// What tokens stand for before the user is known.
+    fn tokens<'t>(&'t self, facts: &'t Facts, local: &'t Local, host: &'t str, port: u16) -> Tokens<'t> {
+        let alias = self.text(Text::HostKeyAlias);
+        Tokens {
+            local,
+            typed: &facts.host,
+            host,
+            key_alias: alias.map_or(&facts.host, |(alias, _)| alias),
+            port,
+            user: "",
+            jump: self.last_jump(),
+        }
     }
 
     /// Fills in what nobody has said and expands what was.
     pub(super) fn finish(self, facts: &Facts, local: &Local) -> Result<HostConfig, ConfigError> {
         let hostname = self.hostname(facts)?;
-        let user = self.user(facts, local)?;
-        let port = match (facts.port, self.port) {
-            (Some(port), _) => Sourced {
-                value: port,
-                origin: Origin::CommandLine,
-            },
-            (None, port) => or_default(port, 22),
-        };
+        let port = self.port(facts);
+        let tokens = self.tokens(facts, local, &hostname.value, port.value);
+        let user = self.user(facts, tokens)?;
         let tokens = Tokens {
-            local,
-            typed: &facts.host,
-            host: &hostname.value,
-            key_alias: self.host_key_alias.map_or(&facts.host, |(alias, _)| alias),
-            port: port.value,
             user: &user.value,
+            ..tokens
         };
         Ok(HostConfig {
+            proxy: self.proxy(tokens)?,
+            address_family: or_default(self.address_family, AddressFamily::Any),
+            bind_address: self.written(Text::BindAddress),
+            bind_interface: self.written(Text::BindInterface),
             identity_files: identity_files(&self.identity_files, tokens)?,
-            identities_only: or_default(self.identities_only, false).value,
-            identity_agent: identity_agent(self.identity_agent, tokens)?,
-            user_known_hosts_files: user_known_hosts(self.user_known_hosts, tokens)?,
-            global_known_hosts_files: self.global_known_hosts.map_or_else(
-                || defaults(&["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"]),
-                |(files, origin)| Sourced {
-                    value: files.clone(),
-                    origin: origin.clone(),
-                },
-            ),
-            host_key_policy: self.policy()?,
-            host_key_alias: written(self.host_key_alias),
-            connect_timeout: connect_timeout(self.connect_timeout),
-            server_alive_interval: or_default(self.alive_interval, Duration::ZERO),
-            server_alive_count_max: or_default(self.alive_count_max, 3),
-            batch_mode: or_default(self.batch_mode, false).value,
-            pubkey_authentication: or_default(self.pubkey_authentication, true),
-            preferred_authentications: written(self.preferred_authentications),
-            kex_algorithms: written(self.kex_algorithms),
-            host_key_algorithms: written(self.host_key_algorithms),
-            ciphers: written(self.ciphers),
-            macs: written(self.macs),
-            pubkey_accepted_algorithms: written(self.pubkey_accepted),
-            required_rsa_size: or_default(self.required_rsa_size, REQUIRED_RSA_SIZE),
+            identities_only: self.flag_or(Flag::IdentitiesOnly, false).value,
+            identity_agent: identity_agent(self.text(Text::IdentityAgent), tokens)?,
+            user_known_hosts_files: user_known_hosts(self.list(List::UserKnownHostsFile), tokens)?,
+            global_known_hosts_files: written(self.list(List::GlobalKnownHostsFile))
+                .unwrap_or_else(|| defaults(&["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"])),
+            // Not to ask is our default: of a set of hosts nobody compares the fingerprints one by one.
+            host_key_policy: or_default(self.host_key_policy, HostKeyPolicy::Ask),
+            host_key_alias: self.written(Text::HostKeyAlias),
+            connect_timeout: connect_timeout(self.time(Time::ConnectTimeout)),
+            server_alive_interval: or_default(self.time(Time::ServerAliveInterval), Duration::ZERO),
+            server_alive_count_max: or_default(self.number(Number::ServerAliveCountMax), 3),
+            batch_mode: self.flag_or(Flag::BatchMode, false).value,
+            pubkey_authentication: pubkey_authentication(self.pubkey_authentication),
+            preferred_authentications: self.written(Text::PreferredAuthentications),
+            kex_algorithms: self.written(Text::KexAlgorithms),
+            host_key_algorithms: self.written(Text::HostKeyAlgorithms),
+            ciphers: self.written(Text::Ciphers),
+            macs: self.written(Text::Macs),
+            pubkey_accepted_algorithms: self.written(Text::PubkeyAcceptedAlgorithms),
+            required_rsa_size: or_default(self.number(Number::RequiredRsaSize), REQUIRED_RSA_SIZE),
             log_level: written(self.log_level),
-            hash_known_hosts: or_default(self.hash_known_hosts, false).value,
+            hash_known_hosts: self.flag_or(Flag::HashKnownHosts, false).value,
+            login: self.login(tokens)?,
+            host_keys: self.host_keys(tokens)?,
+            session: self.session(tokens)?,
             notes: self.notes,
             host: facts.host.clone(),
             hostname,
@@ -170,6 +189,27 @@ impl Draft<'_> {
             port,
         })
     }
+
+    pub(super) fn written(&self, text: Text) -> Option<Sourced<String>> {
+        written(self.text(text))
+    }
+
+    pub(super) fn flag_or(&self, flag: Flag, default: bool) -> Sourced<bool> {
+        or_default(self.flag(flag), default)
+    }
+}
+
+fn pubkey_authentication(slot: Slot<'_, PubkeyAuthentication>) -> Sourced<bool> {
+    let Sourced { value, origin } = or_default(slot, PubkeyAuthentication::Yes);
+    Sourced {
+        value: value != PubkeyAuthentication::No,
+        origin,
+    }
+}
+
+/// Many keywords take `none` for nothing, which still settles them.
+pub(super) fn is_none(text: &str) -> bool {
+    text.eq_ignore_ascii_case("none")
 }
 
 /// `none` stands for no file, also among others; without any the defaults are tried.
@@ -190,9 +230,7 @@ fn identity_files(
             .map(|file| expand(file, &Origin::Default))
             .collect();
     }
-    let named = files
-        .iter()
-        .filter(|(file, _)| !file.eq_ignore_ascii_case("none"));
+    let named = files.iter().filter(|(file, _)| !is_none(file));
     named.map(|(file, origin)| expand(file, origin)).collect()
 }
 
@@ -201,30 +239,19 @@ fn identity_agent(
     agent: Slot<'_, String>,
     tokens: Tokens<'_>,
 ) -> Result<Sourced<Option<String>>, ConfigError> {
-    let variable = |name: &str| {
-        tokens
-            .local
-            .variables
-            .get(name)
-            .filter(|path| !path.is_empty())
-            .cloned()
-    };
     let (text, origin) = match agent {
-        None => {
-            return Ok(Sourced {
-                value: variable("SSH_AUTH_SOCK"),
-                origin: Origin::Default,
-            });
-        }
-        Some((text, origin)) => (text.as_str(), origin.clone()),
+        None => ("SSH_AUTH_SOCK", &Origin::Default),
+        Some((text, origin)) => (text.as_str(), origin),
     };
-    let value = match text.strip_prefix('$').filter(|name| !name.starts_with('{')) {
-        Some(name) => variable(name),
-        None if text == "none" => None,
-        None if text == "SSH_AUTH_SOCK" => variable(text),
-        None => Some(at(&origin, expand::path(text, "IdentityAgent", tokens))?),
+    let value = match text {
+        "none" => None,
+        "SSH_AUTH_SOCK" => expand::variable(text, tokens.local),
+        text => at(origin, expand::socket(text, "IdentityAgent", tokens))?,
     };
-    Ok(Sourced { value, origin })
+    Ok(Sourced {
+        value,
+        origin: origin.clone(),
+    })
 }
 
 fn user_known_hosts(
@@ -264,21 +291,21 @@ fn defaults(files: &[&str]) -> Sourced<Vec<String>> {
     }
 }
 
-fn written<T: Clone>(slot: Slot<'_, T>) -> Option<Sourced<T>> {
+pub(super) fn written<T: Clone>(slot: Slot<'_, T>) -> Option<Sourced<T>> {
     slot.map(|(value, origin)| Sourced {
         value: value.clone(),
         origin: origin.clone(),
     })
 }
 
-fn or_default<T: Clone>(slot: Slot<'_, T>, default: T) -> Sourced<T> {
+pub(super) fn or_default<T: Clone>(slot: Slot<'_, T>, default: T) -> Sourced<T> {
     written(slot).unwrap_or(Sourced {
         value: default,
         origin: Origin::Default,
     })
 }
 
-fn at<T>(origin: &Origin, result: Result<T, Problem>) -> Result<T, ConfigError> {
+pub(super) fn at<T>(origin: &Origin, result: Result<T, Problem>) -> Result<T, ConfigError> {
     result.map_err(|problem| ConfigError {
         origin: origin.clone(),
         problem,
@@ -286,7 +313,7 @@ fn at<T>(origin: &Origin, result: Result<T, Problem>) -> Result<T, ConfigError> 
 }
 
 /// As OpenSSH: no dash in front (it would pass for an option), no blanks, nothing that a shell would act on.
-fn is_host_name(name: &str) -> bool {
+pub(super) fn is_host_name(name: &str) -> bool {
     const FORBIDDEN: &str = "'`\"$\\;&<>|(){},";
     !name.is_empty()
         && name.len() <= MAX_HOST_NAME
@@ -297,7 +324,7 @@ fn is_host_name(name: &str) -> bool {
 }
 
 /// As OpenSSH: no dash in front or after a blank, nothing that a shell would act on, no backslash at the end.
-fn is_user_name(name: &str) -> bool {
+pub(super) fn is_user_name(name: &str) -> bool {
     const FORBIDDEN: &str = "'`\";&<>|(){}";
     let dash_after_blank = name
         .split(char::is_whitespace)

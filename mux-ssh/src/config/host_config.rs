@@ -3,18 +3,13 @@
 
 use std::time::Duration;
 
+use super::choice::{
+    AddKeysToAgent, AddressFamily, FingerprintHash, ForwardAgent, HostKeyPolicy, Proxy, RekeyLimit,
+    RequestTty, SessionType, YesNoAsk,
+};
 use super::error::{Origin, Sourced};
 use super::value::LogLevel;
 use crate::known_hosts::HostId;
-
-/// Whether the key of an unknown host is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HostKeyPolicy {
-    /// Only known keys.
-    Strict,
-    /// The first key of an unknown host is taken and kept; a changed one is refused.
-    AcceptNew,
-}
 
 /// Everything that decides how one host is reached. Paths are expanded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +22,14 @@ pub struct HostConfig {
     pub user: Sourced<String>,
     /// On which port.
     pub port: Sourced<u16>,
+    /// What stands between us and the host; `None`: nothing.
+    pub proxy: Option<Sourced<Proxy>>,
+    /// Which addresses of a name are used.
+    pub address_family: Sourced<AddressFamily>,
+    /// From which of our addresses; a name or an address.
+    pub bind_address: Option<Sourced<String>>,
+    /// From the addresses of which interface.
+    pub bind_interface: Option<Sourced<String>>,
     /// In the order in which they are tried. Those with [`Origin::Default`] may be missing without a word.
     pub identity_files: Vec<Sourced<String>>,
     /// Use no key of the agent that is not among `identity_files`.
@@ -69,8 +72,104 @@ pub struct HostConfig {
     pub log_level: Option<Sourced<LogLevel>>,
     /// Whether accept-new writes hashed names.
     pub hash_known_hosts: bool,
+    /// How to log in, besides keys in files.
+    pub login: LoginConfig,
+    /// How to judge the host's key, besides known_hosts.
+    pub host_keys: HostKeyConfig,
+    /// What the session on the host is like.
+    pub session: SessionConfig,
     /// Lines that applied and have no effect.
     pub notes: Vec<Note>,
+}
+
+/// How to log in, besides keys in files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginConfig {
+    /// `CertificateFile`, in order, expanded.
+    pub certificate_files: Vec<Sourced<String>>,
+    /// Whether `password` may be tried.
+    pub password_authentication: Sourced<bool>,
+    /// Whether `keyboard-interactive` may be tried.
+    pub kbd_interactive_authentication: Sourced<bool>,
+    /// The methods to ask for within it, separated by commas.
+    pub kbd_interactive_devices: Option<Sourced<String>>,
+    /// How often a password is asked for.
+    pub number_of_password_prompts: Sourced<u32>,
+    /// Whether `hostbased` may be tried.
+    pub hostbased_authentication: Sourced<bool>,
+    /// With which signature algorithms; as written.
+    pub hostbased_accepted_algorithms: Option<Sourced<String>>,
+    /// Whether `gssapi-with-mic` may be tried.
+    pub gssapi_authentication: Sourced<bool>,
+    /// Whether tickets are handed on.
+    pub gssapi_delegate_credentials: Sourced<bool>,
+    /// Whether keys that worked are given to the agent.
+    pub add_keys_to_agent: Sourced<AddKeysToAgent>,
+    /// Whether the host may use the agent. Paths are expanded.
+    pub forward_agent: Sourced<ForwardAgent>,
+    /// The library of a smart card.
+    pub pkcs11_provider: Option<Sourced<String>>,
+    /// The library of security keys; `None`: the built-in one.
+    pub security_key_provider: Option<Sourced<String>>,
+}
+
+/// How to judge the host's key, besides known_hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostKeyConfig {
+    /// Whether the address is looked up too.
+    pub check_host_ip: Sourced<bool>,
+    /// Whether further keys of the host are learnt after a login.
+    pub update_host_keys: Sourced<YesNoAsk>,
+    /// A program that prints lines of known_hosts, and its arguments: at least one word. In each word `%%` stands for
+    /// a percent sign, and `%f`, `%H`, `%I`, `%K` and `%t` are left to whoever knows the key.
+    pub known_hosts_command: Option<Sourced<Vec<String>>>,
+    /// Files with keys that are never taken, expanded; empty: none.
+    pub revoked_host_keys: Sourced<Vec<String>>,
+    /// With which algorithms certificates may be signed; as written.
+    pub ca_signature_algorithms: Option<Sourced<String>>,
+    /// Whether the key of an address of loopback is taken as it is.
+    pub no_host_authentication_for_localhost: Sourced<bool>,
+    /// Whether fingerprints are looked up in the DNS.
+    pub verify_host_key_dns: Sourced<YesNoAsk>,
+    /// How fingerprints are printed.
+    pub fingerprint_hash: Sourced<FingerprintHash>,
+    /// Whether fingerprints are drawn.
+    pub visual_host_key: Sourced<bool>,
+}
+
+/// What the session on the host is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Names and patterns of our variables to send.
+    pub send_env: Vec<Sourced<String>>,
+    /// Variables to send with these values, expanded.
+    pub set_env: Sourced<Vec<(String, String)>>,
+    /// What to run instead of nothing, expanded.
+    pub remote_command: Option<Sourced<String>>,
+    /// Whether to ask for a terminal.
+    pub request_tty: Sourced<RequestTty>,
+    /// What is started.
+    pub session_type: Sourced<SessionType>,
+    /// Whether commands read nothing.
+    pub stdin_null: Sourced<bool>,
+    /// Whether `ssh` would go to the background.
+    pub fork_after_authentication: Sourced<bool>,
+    /// Whether `local_command` may run.
+    pub permit_local_command: Sourced<bool>,
+    /// What to run here after the login; as written.
+    pub local_command: Option<Sourced<String>>,
+    /// How long keys are used.
+    pub rekey_limit: Sourced<RekeyLimit>,
+    /// Whether to compress.
+    pub compression: Sourced<bool>,
+    /// Whether the system probes idle connections.
+    pub tcp_keep_alive: Sourced<bool>,
+    /// Whether a `ProxyCommand` hands over a socket instead of being one.
+    pub proxy_use_fdpass: Sourced<bool>,
+    /// For `Match tagged`.
+    pub tag: Option<Sourced<String>>,
+    /// What stands behind our version; as written.
+    pub version_addendum: Option<Sourced<String>>,
 }
 
 /// A line that was accepted without effect.

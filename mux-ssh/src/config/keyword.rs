@@ -5,7 +5,8 @@
 //! leaving it out would connect somewhere else, as someone else or less safely than the configuration says.
 
 use super::error::Problem;
-use super::value::{Arguments, Setting};
+use super::setting::{Flag, List, Number, Setting, Text, Time};
+use super::value::Arguments;
 
 /// A keyword and its class.
 #[derive(Debug)]
@@ -22,18 +23,43 @@ pub(super) enum Class {
     Match,
     Include,
     /// Its value is used.
-    Honoured(fn(Arguments<'_>) -> Result<Setting, Problem>),
+    Honoured(Shape),
     /// Accepted without effect, and said so on request.
     Noted,
     /// The host fails unless the value is one of `harmless`, with which the keyword changes nothing.
     Refused {
-        /// Keywords of one slot compete: the first one written is the one that counts.
-        slot: &'static str,
         harmless: &'static [&'static str],
     },
 }
 
-use Class::{Honoured, Noted};
+/// What a keyword takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    Flag(Flag),
+    Text(Text),
+    /// The rest of the line as it stands, for a shell.
+    Command(Text),
+    Algorithms(Text),
+    Number(Number),
+    Time(Time),
+    List(List),
+    Special(fn(Arguments<'_>) -> Result<Setting, Problem>),
+}
+
+impl Shape {
+    pub(super) fn parse(self, arguments: Arguments<'_>) -> Result<Setting, Problem> {
+        match self {
+            Self::Flag(flag) => arguments.flag().map(|value| Setting::Flag(flag, value)),
+            Self::Text(text) => arguments.text().map(|value| Setting::Text(text, value)),
+            Self::Command(text) => arguments.command().map(|value| Setting::Text(text, value)),
+            Self::Algorithms(text) => arguments.algorithms().map(|value| Setting::Text(text, value)),
+            Self::Number(number) => arguments.number().map(|value| Setting::Number(number, value)),
+            Self::Time(time) => arguments.time().map(|value| Setting::Time(time, value)),
+            Self::List(list) => arguments.list().map(|value| Setting::List(list, value)),
+            Self::Special(parse) => parse(arguments),
+        }
+    }
+}
 
 /// The keyword of a name in lower case.
 pub(super) fn lookup(name: &str) -> Option<&'static Keyword> {
@@ -43,37 +69,58 @@ pub(super) fn lookup(name: &str) -> Option<&'static Keyword> {
         .map(|(_, keyword)| keyword)
 }
 
-const fn honoured(name: &'static str, parse: fn(Arguments<'_>) -> Result<Setting, Problem>) -> Keyword {
+const fn honoured(name: &'static str, shape: Shape) -> Keyword {
     Keyword {
         name,
-        class: Honoured(parse),
+        class: Class::Honoured(shape),
     }
 }
 
+const fn flag(name: &'static str, flag: Flag) -> Keyword {
+    honoured(name, Shape::Flag(flag))
+}
+
+const fn text(name: &'static str, text: Text) -> Keyword {
+    honoured(name, Shape::Text(text))
+}
+
+const fn command(name: &'static str, text: Text) -> Keyword {
+    honoured(name, Shape::Command(text))
+}
+
+const fn algorithms(name: &'static str, text: Text) -> Keyword {
+    honoured(name, Shape::Algorithms(text))
+}
+
+const fn number(name: &'static str, number: Number) -> Keyword {
+    honoured(name, Shape::Number(number))
+}
+
+const fn time(name: &'static str, time: Time) -> Keyword {
+    honoured(name, Shape::Time(time))
+}
+
+const fn list(name: &'static str, list: List) -> Keyword {
+    honoured(name, Shape::List(list))
+}
+
+const fn special(name: &'static str, parse: fn(Arguments<'_>) -> Result<Setting, Problem>) -> Keyword {
+    honoured(name, Shape::Special(parse))
+}
+
 const fn noted(name: &'static str) -> Keyword {
-    Keyword { name, class: Noted }
+    Keyword {
+        name,
+        class: Class::Noted,
+    }
 }
 
 const fn refused(name: &'static str, harmless: &'static [&'static str]) -> Keyword {
     Keyword {
         name,
-        class: Class::Refused { slot: name, harmless },
+        class: Class::Refused { harmless },
     }
 }
-
-/// `ProxyJump` and `ProxyCommand` share a slot: whichever comes first disables the other, `none` included.
-const fn proxy(name: &'static str) -> Keyword {
-    Keyword {
-        name,
-        class: Class::Refused {
-            slot: "Proxy",
-            harmless: &["none"],
-        },
-    }
-}
-
-const NO: &[&str] = &["no", "false"];
-const NONE: &[&str] = &["none"];
 
 #[rustfmt::skip]
 static KEYWORDS: &[(&str, Keyword)] = &[
@@ -81,132 +128,140 @@ static KEYWORDS: &[(&str, Keyword)] = &[
     ("match", Keyword { name: "Match", class: Class::Match }),
     ("include", Keyword { name: "Include", class: Class::Include }),
 
-    ("hostname", honoured("HostName", |a| a.text().map(Setting::HostName))),
-    ("user", honoured("User", |a| a.text().map(Setting::User))),
-    ("port", honoured("Port", |a| a.port().map(Setting::Port))),
-    ("identityfile", honoured("IdentityFile", |a| a.text().map(Setting::IdentityFile))),
-    ("identityfile2", honoured("IdentityFile", |a| a.text().map(Setting::IdentityFile))),
-    ("identitiesonly", honoured("IdentitiesOnly", |a| a.flag().map(Setting::IdentitiesOnly))),
-    ("identityagent", honoured("IdentityAgent", |a| a.identity_agent().map(Setting::IdentityAgent))),
-    ("userknownhostsfile", honoured("UserKnownHostsFile", |a| a.known_hosts_files().map(Setting::UserKnownHostsFile))),
-    ("globalknownhostsfile", honoured("GlobalKnownHostsFile", |a| a.known_hosts_files().map(Setting::GlobalKnownHostsFile))),
-    ("stricthostkeychecking", honoured("StrictHostKeyChecking", |a| a.strictness().map(Setting::StrictHostKeyChecking))),
-    ("hostkeyalias", honoured("HostKeyAlias", |a| a.text().map(Setting::HostKeyAlias))),
-    ("connecttimeout", honoured("ConnectTimeout", |a| a.time().map(Setting::ConnectTimeout))),
-    ("serveraliveinterval", honoured("ServerAliveInterval", |a| a.time().map(Setting::ServerAliveInterval))),
-    ("serveralivecountmax", honoured("ServerAliveCountMax", |a| a.number().map(Setting::ServerAliveCountMax))),
-    ("batchmode", honoured("BatchMode", |a| a.flag().map(Setting::BatchMode))),
-    ("pubkeyauthentication", honoured("PubkeyAuthentication", |a| a.pubkey_authentication().map(Setting::PubkeyAuthentication))),
-    ("dsaauthentication", honoured("PubkeyAuthentication", |a| a.pubkey_authentication().map(Setting::PubkeyAuthentication))),
-    ("preferredauthentications", honoured("PreferredAuthentications", |a| a.text().map(Setting::PreferredAuthentications))),
-    ("kexalgorithms", honoured("KexAlgorithms", |a| a.algorithms().map(Setting::KexAlgorithms))),
-    ("hostkeyalgorithms", honoured("HostKeyAlgorithms", |a| a.algorithms().map(Setting::HostKeyAlgorithms))),
-    ("ciphers", honoured("Ciphers", |a| a.algorithms().map(Setting::Ciphers))),
-    ("macs", honoured("MACs", |a| a.algorithms().map(Setting::Macs))),
-    ("pubkeyacceptedalgorithms", honoured("PubkeyAcceptedAlgorithms", |a| a.algorithms().map(Setting::PubkeyAcceptedAlgorithms))),
-    ("pubkeyacceptedkeytypes", honoured("PubkeyAcceptedAlgorithms", |a| a.algorithms().map(Setting::PubkeyAcceptedAlgorithms))),
-    ("requiredrsasize", honoured("RequiredRSASize", |a| a.number().map(Setting::RequiredRsaSize))),
-    ("rsaminsize", honoured("RequiredRSASize", |a| a.number().map(Setting::RequiredRsaSize))),
-    ("loglevel", honoured("LogLevel", |a| a.log_level().map(Setting::LogLevel))),
-    ("hashknownhosts", honoured("HashKnownHosts", |a| a.flag().map(Setting::HashKnownHosts))),
-    ("ignoreunknown", honoured("IgnoreUnknown", |a| a.text().map(Setting::IgnoreUnknown))),
-
     // Where.
-    ("proxyjump", proxy("ProxyJump")),
-    ("proxycommand", proxy("ProxyCommand")),
-    ("addressfamily", refused("AddressFamily", &["any"])),
-    ("bindaddress", refused("BindAddress", &[])),
-    ("bindinterface", refused("BindInterface", &[])),
-    ("canonicalizehostname", refused("CanonicalizeHostname", &["no", "false", "none"])),
-    ("refuseconnection", refused("RefuseConnection", &[])),
-    // As whom.
-    ("certificatefile", refused("CertificateFile", NONE)),
-    ("pkcs11provider", refused("PKCS11Provider", NONE)),
-    ("smartcarddevice", refused("PKCS11Provider", NONE)),
-    // How safely.
-    ("checkhostip", refused("CheckHostIP", NO)),
-    ("knownhostscommand", refused("KnownHostsCommand", NONE)),
-    ("revokedhostkeys", refused("RevokedHostKeys", NONE)),
-    ("verifyhostkeydns", refused("VerifyHostKeyDNS", NO)),
-
-    ("addkeystoagent", noted("AddKeysToAgent")),
+    ("hostname", text("HostName", Text::HostName)),
+    ("port", special("Port", |a| a.port())),
+    ("proxyjump", special("ProxyJump", |a| a.proxy_jump())),
+    ("proxycommand", special("ProxyCommand", |a| a.proxy_command())),
+    ("proxyusefdpass", flag("ProxyUseFdpass", Flag::ProxyUseFdpass)),
+    ("addressfamily", special("AddressFamily", |a| a.address_family())),
+    ("bindaddress", text("BindAddress", Text::BindAddress)),
+    ("bindinterface", text("BindInterface", Text::BindInterface)),
+    ("canonicalizehostname", refused("CanonicalizeHostname", &["no", "false"])),
     ("canonicaldomains", noted("CanonicalDomains")),
-    ("canonicalizefallbacklocal", noted("CanonicalizeFallbackLocal")),
-    ("canonicalizemaxdots", noted("CanonicalizeMaxDots")),
+    ("canonicalizefallbacklocal", flag("CanonicalizeFallbackLocal", Flag::CanonicalizeFallbackLocal)),
+    ("canonicalizemaxdots", number("CanonicalizeMaxDots", Number::CanonicalizeMaxDots)),
     ("canonicalizepermittedcnames", noted("CanonicalizePermittedCNAMEs")),
-    ("casignaturealgorithms", noted("CASignatureAlgorithms")),
-    ("challengeresponseauthentication", noted("KbdInteractiveAuthentication")),
-    ("channeltimeout", noted("ChannelTimeout")),
-    ("clearallforwardings", noted("ClearAllForwardings")),
-    ("compression", noted("Compression")),
-    ("connectionattempts", noted("ConnectionAttempts")),
+    ("refuseconnection", refused("RefuseConnection", &[])),
+    ("connecttimeout", time("ConnectTimeout", Time::ConnectTimeout)),
+    ("connectionattempts", number("ConnectionAttempts", Number::ConnectionAttempts)),
+    ("serveraliveinterval", time("ServerAliveInterval", Time::ServerAliveInterval)),
+    ("serveralivecountmax", number("ServerAliveCountMax", Number::ServerAliveCountMax)),
+    ("tcpkeepalive", flag("TCPKeepAlive", Flag::TcpKeepAlive)),
+    ("keepalive", flag("TCPKeepAlive", Flag::TcpKeepAlive)),
+
+    // As whom.
+    ("user", text("User", Text::User)),
+    ("identityfile", special("IdentityFile", |a| a.identity_file())),
+    ("identityfile2", special("IdentityFile", |a| a.identity_file())),
+    ("certificatefile", special("CertificateFile", |a| a.certificate_file())),
+    ("identitiesonly", flag("IdentitiesOnly", Flag::IdentitiesOnly)),
+    ("identityagent", special("IdentityAgent", |a| a.identity_agent())),
+    ("addkeystoagent", special("AddKeysToAgent", |a| a.add_keys_to_agent())),
+    ("forwardagent", special("ForwardAgent", |a| a.forward_agent())),
+    ("pkcs11provider", text("PKCS11Provider", Text::Pkcs11Provider)),
+    ("smartcarddevice", text("PKCS11Provider", Text::Pkcs11Provider)),
+    ("securitykeyprovider", text("SecurityKeyProvider", Text::SecurityKeyProvider)),
+    ("preferredauthentications", text("PreferredAuthentications", Text::PreferredAuthentications)),
+    ("pubkeyauthentication", special("PubkeyAuthentication", |a| a.pubkey_authentication())),
+    ("dsaauthentication", special("PubkeyAuthentication", |a| a.pubkey_authentication())),
+    ("passwordauthentication", flag("PasswordAuthentication", Flag::PasswordAuthentication)),
+    ("kbdinteractiveauthentication", flag("KbdInteractiveAuthentication", Flag::KbdInteractiveAuthentication)),
+    ("challengeresponseauthentication", flag("KbdInteractiveAuthentication", Flag::KbdInteractiveAuthentication)),
+    ("skeyauthentication", flag("KbdInteractiveAuthentication", Flag::KbdInteractiveAuthentication)),
+    ("tisauthentication", flag("KbdInteractiveAuthentication", Flag::KbdInteractiveAuthentication)),
+    ("kbdinteractivedevices", text("KbdInteractiveDevices", Text::KbdInteractiveDevices)),
+    ("hostbasedauthentication", flag("HostbasedAuthentication", Flag::HostbasedAuthentication)),
+    ("enablesshkeysign", flag("EnableSSHKeysign", Flag::EnableSshKeysign)),
+    ("gssapiauthentication", flag("GSSAPIAuthentication", Flag::GssapiAuthentication)),
+    ("gssapidelegatecredentials", flag("GSSAPIDelegateCredentials", Flag::GssapiDelegateCredentials)),
+    ("gssapikeyexchange", flag("GSSAPIKeyExchange", Flag::GssapiKeyExchange)),
+    ("gssapirenewalforcesrekey", flag("GSSAPIRenewalForcesRekey", Flag::GssapiRenewalForcesRekey)),
+    ("gssapitrustdns", flag("GSSAPITrustDns", Flag::GssapiTrustDns)),
+    ("gssapiclientidentity", noted("GSSAPIClientIdentity")),
+    ("gssapikexalgorithms", noted("GSSAPIKexAlgorithms")),
+    ("gssapiserveridentity", noted("GSSAPIServerIdentity")),
+    ("numberofpasswordprompts", number("NumberOfPasswordPrompts", Number::PasswordPrompts)),
+    ("batchmode", flag("BatchMode", Flag::BatchMode)),
+
+    // How safely.
+    ("stricthostkeychecking", special("StrictHostKeyChecking", |a| a.strict_host_key_checking())),
+    ("userknownhostsfile", list("UserKnownHostsFile", List::UserKnownHostsFile)),
+    ("globalknownhostsfile", list("GlobalKnownHostsFile", List::GlobalKnownHostsFile)),
+    ("knownhostscommand", command("KnownHostsCommand", Text::KnownHostsCommand)),
+    ("revokedhostkeys", list("RevokedHostKeys", List::RevokedHostKeys)),
+    ("hostkeyalias", text("HostKeyAlias", Text::HostKeyAlias)),
+    ("hashknownhosts", flag("HashKnownHosts", Flag::HashKnownHosts)),
+    ("checkhostip", flag("CheckHostIP", Flag::CheckHostIp)),
+    ("updatehostkeys", special("UpdateHostKeys", |a| a.update_host_keys())),
+    ("verifyhostkeydns", special("VerifyHostKeyDNS", |a| a.verify_host_key_dns())),
+    ("nohostauthenticationforlocalhost",
+        flag("NoHostAuthenticationForLocalhost", Flag::NoHostAuthenticationForLocalhost)),
+    ("kexalgorithms", algorithms("KexAlgorithms", Text::KexAlgorithms)),
+    ("hostkeyalgorithms", algorithms("HostKeyAlgorithms", Text::HostKeyAlgorithms)),
+    ("ciphers", algorithms("Ciphers", Text::Ciphers)),
+    ("macs", algorithms("MACs", Text::Macs)),
+    ("pubkeyacceptedalgorithms", algorithms("PubkeyAcceptedAlgorithms", Text::PubkeyAcceptedAlgorithms)),
+    ("pubkeyacceptedkeytypes", algorithms("PubkeyAcceptedAlgorithms", Text::PubkeyAcceptedAlgorithms)),
+    ("hostbasedacceptedalgorithms", algorithms("HostbasedAcceptedAlgorithms", Text::HostbasedAcceptedAlgorithms)),
+    ("hostbasedacceptedkeytypes", algorithms("HostbasedAcceptedAlgorithms", Text::HostbasedAcceptedAlgorithms)),
+    ("hostbasedkeytypes", algorithms("HostbasedAcceptedAlgorithms", Text::HostbasedAcceptedAlgorithms)),
+    ("casignaturealgorithms", algorithms("CASignatureAlgorithms", Text::CaSignatureAlgorithms)),
+    ("requiredrsasize", number("RequiredRSASize", Number::RequiredRsaSize)),
+    ("rsaminsize", number("RequiredRSASize", Number::RequiredRsaSize)),
+    ("warnweakcrypto", noted("WarnWeakCrypto")),
+    ("rekeylimit", special("RekeyLimit", |a| a.rekey_limit())),
+    ("compression", flag("Compression", Flag::Compression)),
+
+    // What is done there.
+    ("sendenv", special("SendEnv", |a| a.send_env())),
+    ("setenv", special("SetEnv", |a| a.set_env())),
+    ("remotecommand", command("RemoteCommand", Text::RemoteCommand)),
+    ("requesttty", special("RequestTTY", |a| a.request_tty())),
+    ("sessiontype", special("SessionType", |a| a.session_type())),
+    ("stdinnull", flag("StdinNull", Flag::StdinNull)),
+    ("forkafterauthentication", flag("ForkAfterAuthentication", Flag::ForkAfterAuthentication)),
+    ("permitlocalcommand", flag("PermitLocalCommand", Flag::PermitLocalCommand)),
+    ("localcommand", command("LocalCommand", Text::LocalCommand)),
+
+    // About the configuration and the messages.
+    ("ignoreunknown", text("IgnoreUnknown", Text::IgnoreUnknown)),
+    ("tag", text("Tag", Text::Tag)),
+    ("loglevel", special("LogLevel", |a| a.log_level())),
+    ("logverbose", list("LogVerbose", List::LogVerbose)),
+    ("syslogfacility", noted("SyslogFacility")),
+    ("visualhostkey", flag("VisualHostKey", Flag::VisualHostKey)),
+    ("fingerprinthash", special("FingerprintHash", |a| a.fingerprint_hash())),
+    ("versionaddendum", command("VersionAddendum", Text::VersionAddendum)),
+
+    // Of interactive sessions, forwardings and shared connections, none of which there are.
+    ("channeltimeout", list("ChannelTimeout", List::ChannelTimeout)),
+    ("clearallforwardings", flag("ClearAllForwardings", Flag::ClearAllForwardings)),
     ("controlmaster", noted("ControlMaster")),
-    ("controlpath", noted("ControlPath")),
+    ("controlpath", text("ControlPath", Text::ControlPath)),
     ("controlpersist", noted("ControlPersist")),
     ("dynamicforward", noted("DynamicForward")),
-    ("enableescapecommandline", noted("EnableEscapeCommandline")),
-    ("enablesshkeysign", noted("EnableSSHKeysign")),
+    ("enableescapecommandline", flag("EnableEscapeCommandline", Flag::EnableEscapeCommandline)),
     ("escapechar", noted("EscapeChar")),
-    ("exitonforwardfailure", noted("ExitOnForwardFailure")),
-    ("fingerprinthash", noted("FingerprintHash")),
-    ("forkafterauthentication", noted("ForkAfterAuthentication")),
-    ("forwardagent", noted("ForwardAgent")),
-    ("forwardx11", noted("ForwardX11")),
-    ("forwardx11timeout", noted("ForwardX11Timeout")),
-    ("forwardx11trusted", noted("ForwardX11Trusted")),
-    ("gatewayports", noted("GatewayPorts")),
-    ("gssapiauthentication", noted("GSSAPIAuthentication")),
-    ("gssapiclientidentity", noted("GSSAPIClientIdentity")),
-    ("gssapidelegatecredentials", noted("GSSAPIDelegateCredentials")),
-    ("gssapikexalgorithms", noted("GSSAPIKexAlgorithms")),
-    ("gssapikeyexchange", noted("GSSAPIKeyExchange")),
-    ("gssapirenewalforcesrekey", noted("GSSAPIRenewalForcesRekey")),
-    ("gssapiserveridentity", noted("GSSAPIServerIdentity")),
-    ("gssapitrustdns", noted("GSSAPITrustDns")),
-    ("hostbasedacceptedalgorithms", noted("HostbasedAcceptedAlgorithms")),
-    ("hostbasedacceptedkeytypes", noted("HostbasedAcceptedAlgorithms")),
-    ("hostbasedkeytypes", noted("HostbasedAcceptedAlgorithms")),
-    ("hostbasedauthentication", noted("HostbasedAuthentication")),
+    ("exitonforwardfailure", flag("ExitOnForwardFailure", Flag::ExitOnForwardFailure)),
+    ("forwardx11", flag("ForwardX11", Flag::ForwardX11)),
+    ("forwardx11timeout", time("ForwardX11Timeout", Time::ForwardX11Timeout)),
+    ("forwardx11trusted", flag("ForwardX11Trusted", Flag::ForwardX11Trusted)),
+    ("gatewayports", flag("GatewayPorts", Flag::GatewayPorts)),
     ("ipqos", noted("IPQoS")),
-    ("kbdinteractiveauthentication", noted("KbdInteractiveAuthentication")),
-    ("kbdinteractivedevices", noted("KbdInteractiveDevices")),
-    ("keepalive", noted("TCPKeepAlive")),
-    ("localcommand", noted("LocalCommand")),
     ("localforward", noted("LocalForward")),
-    ("logverbose", noted("LogVerbose")),
-    // Without it localhost's key is verified like any other: stricter than asked, never laxer.
-    ("nohostauthenticationforlocalhost", noted("NoHostAuthenticationForLocalhost")),
-    ("numberofpasswordprompts", noted("NumberOfPasswordPrompts")),
     ("obscurekeystroketiming", noted("ObscureKeystrokeTiming")),
-    ("passwordauthentication", noted("PasswordAuthentication")),
-    ("permitlocalcommand", noted("PermitLocalCommand")),
-    ("permitremoteopen", noted("PermitRemoteOpen")),
-    ("protocolkeepalives", noted("ProtocolKeepAlives")),
-    ("proxyusefdpass", noted("ProxyUseFdpass")),
-    ("rekeylimit", noted("RekeyLimit")),
-    ("remotecommand", noted("RemoteCommand")),
+    ("permitremoteopen", list("PermitRemoteOpen", List::PermitRemoteOpen)),
     ("remoteforward", noted("RemoteForward")),
-    ("requesttty", noted("RequestTTY")),
-    ("securitykeyprovider", noted("SecurityKeyProvider")),
-    ("sendenv", noted("SendEnv")),
-    ("sessiontype", noted("SessionType")),
-    ("setenv", noted("SetEnv")),
-    ("setuptimeout", noted("SetupTimeOut")),
-    ("skeyauthentication", noted("KbdInteractiveAuthentication")),
-    ("stdinnull", noted("StdinNull")),
     ("streamlocalbindmask", noted("StreamLocalBindMask")),
-    ("streamlocalbindunlink", noted("StreamLocalBindUnlink")),
-    ("syslogfacility", noted("SyslogFacility")),
-    ("tag", noted("Tag")),
-    ("tcpkeepalive", noted("TCPKeepAlive")),
-    ("tisauthentication", noted("KbdInteractiveAuthentication")),
+    ("streamlocalbindunlink", flag("StreamLocalBindUnlink", Flag::StreamLocalBindUnlink)),
     ("tunnel", noted("Tunnel")),
     ("tunneldevice", noted("TunnelDevice")),
-    ("updatehostkeys", noted("UpdateHostKeys")),
-    ("versionaddendum", noted("VersionAddendum")),
-    ("visualhostkey", noted("VisualHostKey")),
-    ("warnweakcrypto", noted("WarnWeakCrypto")),
-    ("xauthlocation", noted("XAuthLocation")),
+    ("xauthlocation", text("XAuthLocation", Text::XAuthLocation)),
+
+    // Of Debian's version.
+    ("protocolkeepalives", noted("ProtocolKeepAlives")),
+    ("setuptimeout", noted("SetupTimeOut")),
 
     // What OpenSSH itself has stopped honouring and still accepts.
     ("afstokenpassing", noted("AFSTokenPassing")),

@@ -9,6 +9,8 @@ pub(super) struct Words {
     /// In lower case.
     pub(super) keyword: String,
     pub(super) arguments: Vec<String>,
+    /// What follows the keyword, as it stands.
+    pub(super) rest: String,
 }
 
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
@@ -28,6 +30,7 @@ pub(super) fn split(line: &str) -> Result<Option<Words>, Problem> {
     Ok(Some(Words {
         keyword,
         arguments: arguments(rest)?,
+        rest: rest.to_owned(),
     }))
 }
 
@@ -49,7 +52,7 @@ fn keyword(line: &str) -> Result<(String, &str), Problem> {
 }
 
 /// The arguments, with quotes and escapes taken away. A `#` at the start of a word begins a comment.
-fn arguments(rest: &str) -> Result<Vec<String>, Problem> {
+pub(super) fn arguments(rest: &str) -> Result<Vec<String>, Problem> {
     let mut words = Vec::new();
     let mut chars = rest.chars().peekable();
     loop {
@@ -90,12 +93,13 @@ mod tests {
 
     fn check(line: &str, expected: Result<Option<(&str, &[&str])>, Problem>) {
         let expected = expected.map(|line| {
-            line.map(|(keyword, arguments)| Words {
-                keyword: keyword.to_owned(),
-                arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
+            line.map(|(keyword, arguments)| {
+                let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+                (keyword.to_owned(), arguments)
             })
         });
-        assert_eq!(split(line), expected, "{line:?}");
+        let found = split(line).map(|words| words.map(|words| (words.keyword, words.arguments)));
+        assert_eq!(found, expected, "{line:?}");
     }
 
     #[test]

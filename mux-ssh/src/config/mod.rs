@@ -23,18 +23,23 @@
 //! # Ok::<(), mux_ssh::config::ConfigError>(())
 //! ```
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
 
 mod algorithms;
+mod choice;
 mod draft;
 mod error;
 mod expand;
 mod file;
 mod finish;
 mod host_config;
+mod jump;
 mod keyword;
 mod lex;
+mod sections;
+mod setting;
+mod special;
 mod value;
 mod walk;
 
@@ -42,13 +47,19 @@ mod walk;
 mod tests;
 
 pub use algorithms::UnknownAlgorithm;
+pub use choice::{
+    AddKeysToAgent, AddressFamily, FingerprintHash, ForwardAgent, HostKeyPolicy, JumpHost, Proxy, RekeyLimit,
+    RequestTty, SessionType, YesNoAsk,
+};
 pub use error::{ConfigError, Origin, Problem, Sourced};
-pub use host_config::{HostConfig, HostKeyPolicy, Note};
+pub use host_config::{HostConfig, HostKeyConfig, LoginConfig, Note, SessionConfig};
 pub use value::LogLevel;
 
 use draft::Draft;
 use file::ParsedFile;
 use walk::{Owner, Stop, Walk, unreadable};
+
+use crate::pattern::{Case, matches};
 
 /// No configuration that people or tools write is larger. Whoever reads the files keeps to it: a file that is cut
 /// somewhere says something else.
@@ -202,6 +213,20 @@ impl Resolver {
             Err(Stop::Need(need)) => Ok(Step::Need(need)),
             Err(Stop::Error(error)) => Err(error),
         }
+    }
+
+    /// The variables to send: those of ours that `SendEnv` names, and what `SetEnv` sets, which wins. Sorted, each
+    /// name once.
+    #[must_use]
+    pub fn variables(&self, session: &SessionConfig) -> Vec<(String, String)> {
+        let sent = self.local.variables.iter().filter(|(name, _)| {
+            let mut patterns = session.send_env.iter();
+            patterns.any(|pattern| matches(name.as_bytes(), pattern.value.as_bytes(), Case::Sensitive))
+        });
+        let mut variables: BTreeMap<&String, &String> = sent.collect();
+        variables.extend(session.set_env.value.iter().map(|(name, value)| (name, value)));
+        let owned = variables.into_iter();
+        owned.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     fn config(&self, facts: &Facts) -> Result<HostConfig, Stop> {

@@ -8,15 +8,6 @@ use super::error::Problem;
 /// As OpenSSH's `SSH_MAX_HOSTS_FILES`.
 pub(super) const MAX_KNOWN_HOSTS_FILES: usize = 32;
 
-/// What `StrictHostKeyChecking` can say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strictness {
-    Yes,
-    AcceptNew,
-    /// Refused for now; the word as written.
-    Off(&'static str),
-}
-
 /// How much OpenSSH would say. `-v` maps onto it, not the other way round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
@@ -38,45 +29,17 @@ pub enum LogLevel {
     Debug3,
 }
 
-/// One honoured line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Setting {
-    HostName(String),
-    User(String),
-    Port(u16),
-    IdentityFile(String),
-    IdentitiesOnly(bool),
-    IdentityAgent(String),
-    UserKnownHostsFile(Vec<String>),
-    GlobalKnownHostsFile(Vec<String>),
-    StrictHostKeyChecking(Strictness),
-    HostKeyAlias(String),
-    ConnectTimeout(Option<Duration>),
-    ServerAliveInterval(Option<Duration>),
-    ServerAliveCountMax(u32),
-    BatchMode(bool),
-    PubkeyAuthentication(bool),
-    PreferredAuthentications(String),
-    KexAlgorithms(String),
-    HostKeyAlgorithms(String),
-    Ciphers(String),
-    Macs(String),
-    PubkeyAcceptedAlgorithms(String),
-    RequiredRsaSize(u32),
-    LogLevel(LogLevel),
-    HashKnownHosts(bool),
-    IgnoreUnknown(String),
-}
-
 /// The arguments of one line, with the name to put into errors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arguments<'a> {
     pub(super) keyword: &'static str,
     pub(super) words: &'a [String],
+    /// The rest of the line as it stands, for keywords whose value is for a shell.
+    pub(super) rest: &'a str,
 }
 
 impl<'a> Arguments<'a> {
-    fn one(self) -> Result<&'a str, Problem> {
+    pub(super) fn one(self) -> Result<&'a str, Problem> {
         match self.words {
             [] => Err(self.missing()),
             [word] if word.is_empty() => Err(self.missing()),
@@ -87,13 +50,13 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn missing(self) -> Problem {
+    pub(super) fn missing(self) -> Problem {
         Problem::MissingArgument {
             keyword: self.keyword.to_owned(),
         }
     }
 
-    fn bad(self, value: &str, expected: &'static str) -> Problem {
+    pub(super) fn bad(self, value: &str, expected: &'static str) -> Problem {
         Problem::BadValue {
             keyword: self.keyword,
             value: value.to_owned(),
@@ -114,56 +77,6 @@ impl<'a> Arguments<'a> {
         )
     }
 
-    pub(super) fn pubkey_authentication(self) -> Result<bool, Problem> {
-        let word = self.one()?;
-        let known = [
-            ("yes", true),
-            ("true", true),
-            ("no", false),
-            ("false", false),
-            ("unbound", true),
-            ("host-bound", true),
-        ];
-        self.pick(word, &known, "yes, no, unbound or host-bound")
-    }
-
-    pub(super) fn strictness(self) -> Result<Strictness, Problem> {
-        let known = [
-            ("yes", Strictness::Yes),
-            ("true", Strictness::Yes),
-            ("ask", Strictness::Yes),
-            ("accept-new", Strictness::AcceptNew),
-            ("no", Strictness::Off("no")),
-            ("false", Strictness::Off("no")),
-            ("off", Strictness::Off("off")),
-        ];
-        self.pick(self.one()?, &known, "yes, ask or accept-new")
-    }
-
-    pub(super) fn log_level(self) -> Result<LogLevel, Problem> {
-        let known = [
-            ("quiet", LogLevel::Quiet),
-            ("silent", LogLevel::Quiet),
-            ("fatal", LogLevel::Fatal),
-            ("error", LogLevel::Error),
-            ("info", LogLevel::Info),
-            ("verbose", LogLevel::Verbose),
-            ("debug", LogLevel::Debug1),
-            ("debug1", LogLevel::Debug1),
-            ("debug2", LogLevel::Debug2),
-            ("debug3", LogLevel::Debug3),
-        ];
-        self.pick(self.one()?, &known, "a log level")
-    }
-
-    pub(super) fn port(self) -> Result<u16, Problem> {
-        let word = self.one()?;
-        let port = digits(word)
-            .and_then(|number| u16::try_from(number).ok())
-            .filter(|&port| port != 0);
-        port.ok_or_else(|| self.bad(word, "a port between 1 and 65535"))
-    }
-
     pub(super) fn number(self) -> Result<u32, Problem> {
         let word = self.one()?;
         // OpenSSH keeps these in an `int`.
@@ -182,8 +95,17 @@ impl<'a> Arguments<'a> {
             .ok_or_else(|| self.bad(word, "a time such as 90 or 1m30s"))
     }
 
-    /// `none` stands alone and means no file at all.
-    pub(super) fn known_hosts_files(self) -> Result<Vec<String>, Problem> {
+    /// As it stands, but for the blanks and equal signs in front.
+    pub(super) fn command(self) -> Result<String, Problem> {
+        let text = self.rest.trim_start_matches([' ', '\t', '\r', '\n', '=']);
+        if text.is_empty() {
+            return Err(self.missing());
+        }
+        Ok(text.to_owned())
+    }
+
+    /// `none` stands alone and means none at all.
+    pub(super) fn list(self) -> Result<Vec<String>, Problem> {
         if self.words.is_empty() || self.words.iter().any(String::is_empty) {
             return Err(self.missing());
         }
@@ -196,20 +118,9 @@ impl<'a> Arguments<'a> {
         match self.words {
             [word] if word.eq_ignore_ascii_case("none") => Ok(Vec::new()),
             words => match words.iter().find(|word| word.eq_ignore_ascii_case("none")) {
-                Some(none) => Err(self.bad(none, "`none` alone or a list of files")),
+                Some(none) => Err(self.bad(none, "`none` alone or a list")),
                 None => Ok(words.to_vec()),
             },
-        }
-    }
-
-    pub(super) fn identity_agent(self) -> Result<String, Problem> {
-        let word = self.one()?;
-        let legacy = word.strip_prefix('$').filter(|rest| !rest.starts_with('{'));
-        match legacy {
-            Some(name) if !is_variable_name(name) => {
-                Err(self.bad(word, "a path, $NAME, SSH_AUTH_SOCK or none"))
-            }
-            _ => Ok(word.to_owned()),
         }
     }
 
@@ -228,7 +139,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn pick<T: Copy>(self, word: &str, known: &[(&str, T)], expected: &'static str) -> Result<T, Problem> {
+    pub(super) fn pick<T: Copy>(
+        self,
+        word: &str,
+        known: &[(&str, T)],
+        expected: &'static str,
+    ) -> Result<T, Problem> {
         let found = known.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
         found
             .map(|&(_, value)| value)
@@ -244,7 +160,7 @@ pub(super) fn is_variable_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn digits(word: &str) -> Option<u32> {
+pub(super) fn digits(word: &str) -> Option<u32> {
     word.bytes()
         .all(|byte| byte.is_ascii_digit())
         .then(|| word.parse().ok())
@@ -252,7 +168,7 @@ fn digits(word: &str) -> Option<u32> {
 }
 
 /// The time format of sshd_config(5): numbers with an optional unit, added up.
-fn time(word: &str) -> Option<Duration> {
+pub(super) fn time(word: &str) -> Option<Duration> {
     let mut total: u64 = 0;
     let mut rest = word;
     while !rest.is_empty() {

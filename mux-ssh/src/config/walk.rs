@@ -4,6 +4,7 @@ use super::draft::Draft;
 use super::error::{ConfigError, Origin, Problem};
 use super::expand;
 use super::file::{Block, Condition, Kind, ParsedFile, Statement, host_matches};
+use super::setting::Text;
 use super::{Loaded, Local, Need, Resolver};
 use crate::pattern::{Case, ListMatch, matches_list};
 
@@ -132,11 +133,10 @@ impl<'a, 'd> Walk<'a, 'd> {
             }
             Kind::Refused {
                 keyword,
-                slot,
                 value,
                 harmless,
             } => {
-                if self.draft.refuses(slot, *harmless) {
+                if self.draft.refuses(keyword, *harmless) {
                     return Err(fail(Problem::NotSupported {
                         keyword,
                         value: value.clone(),
@@ -151,7 +151,7 @@ impl<'a, 'd> Walk<'a, 'd> {
     }
 
     fn is_ignored(&self, keyword: &str) -> bool {
-        self.draft.ignore_unknown.is_some_and(|(list, _)| {
+        self.draft.text(Text::IgnoreUnknown).is_some_and(|(list, _)| {
             let found = matches_list(keyword.as_bytes(), list.as_bytes(), Case::Insensitive);
             found == ListMatch::Yes
         })

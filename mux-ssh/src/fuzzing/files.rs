@@ -9,8 +9,8 @@ use mux_proto::Protocol;
 use crate::agent::AgentClient;
 use crate::algorithms::SignatureAlgorithm;
 use crate::config::{ConfigFiles, Facts, Local, Need, Resolver, Step};
-use crate::keys::{KeyFile, PublicKey};
-use crate::known_hosts::{HostId, KnownHosts, Memo, Verdict};
+use crate::keys::{Certificate, KeyFile, MAX_PRINCIPALS, PublicKey};
+use crate::known_hosts::{HostId, KnownHosts, Memo, RevokedKeys, Verdict};
 
 /// A public key that no input can guess by chance, and that parses.
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti";
@@ -104,12 +104,31 @@ pub fn key_file(data: &[u8]) {
     let _blob = PublicKey::parse(data);
 }
 
+/// The input is a certificate, which stays what it is when its fields are looked at.
+pub fn certificate(data: &[u8]) {
+    let inside = Certificate::key_inside(data);
+    if let Ok(certificate) = Certificate::parse(data) {
+        assert_eq!(inside.as_ref(), Ok(certificate.key()));
+        assert_eq!(certificate.blob(), data);
+        assert!(certificate.principals().count() <= MAX_PRINCIPALS);
+        for now in [0, 1_893_456_000, u64::MAX] {
+            if let Err(refusal) = certificate.check_host("web1", now, SignatureAlgorithm::ALL) {
+                let _words = refusal.to_string();
+            }
+        }
+    }
+    if let Err(error) = inside {
+        let _words = error.to_string();
+    }
+    let _list = RevokedKeys::parse(data);
+}
+
 /// The input is what an agent sends.
 pub fn agent(now: Instant, data: &[u8]) {
     let mut client = AgentClient::new();
     client.request_identities();
-    client.sign(&key(), SignatureAlgorithm::Ed25519, b"data");
-    client.bind_session(&key(), b"session", b"signature");
+    client.sign(key().blob(), SignatureAlgorithm::Ed25519, b"data");
+    client.bind_session(key().blob(), b"session", b"signature");
     let mut input = BytesMut::new();
     for piece in data.chunks(7) {
         input.extend_from_slice(piece);

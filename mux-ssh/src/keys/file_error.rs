@@ -40,7 +40,9 @@ pub enum Unsupported {
     Kdf(String),
     /// More rounds of that function than anyone would wait for.
     KdfRounds(u32),
-    /// A type of key: DSA, security keys, certificates, ….
+    /// The private half is inside a security key, and the file only says which one.
+    SecurityKey,
+    /// A type of key: DSA, XMSS, ….
     KeyType(String),
     /// More than one key in a file.
     SeveralKeys,
@@ -76,6 +78,7 @@ impl fmt::Display for Unsupported {
                 Printable::new(name)
             ),
             Self::KdfRounds(rounds) => write!(f, "key file with {rounds} rounds of key derivation"),
+            Self::SecurityKey => f.write_str("private half inside a security key"),
             Self::KeyType(name) => write!(f, "key type {}", Printable::new(name)),
             Self::SeveralKeys => f.write_str("several keys in one file"),
         }

@@ -1,8 +1,12 @@
 //! Public and private keys. Decides which keys can be used; never where they come from.
 
 mod armour;
+mod certificate;
+mod certificate_error;
 mod curve;
 mod der;
+#[cfg(any(test, feature = "server"))]
+pub(crate) mod draft;
 mod file_error;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -19,6 +23,8 @@ mod signer;
 #[cfg(test)]
 mod tests;
 
+pub use certificate::{Certificate, CertificateKind, MAX_CERTIFICATE, MAX_PRINCIPALS};
+pub use certificate_error::{CertificateError, CertificateRefusal};
 pub use file_error::{KeyFileError, Unsupported};
 pub use key_file::KeyFile;
 pub use openssh::MAX_KDF_ROUNDS;

@@ -59,7 +59,7 @@ impl PrivateKey {
     /// A new key, without a comment.
     ///
     /// # Errors
-    /// The library failed.
+    /// The library failed, or the type is one of security keys.
     pub fn generate(key_type: KeyType) -> Result<Self, SignError> {
         let made = Self::from_signer(Signer::generate(key_type)?, String::new());
         made.map_err(|_| SignError::Crypto)
@@ -150,6 +150,7 @@ impl<'a> Secret<'a> {
                     scalar: reader.mpint()?,
                 })
             }
+            KeyType::SkEd25519 | KeyType::SkEcdsaNistp256 => Err(Unsupported::SecurityKey.into()),
             KeyType::Rsa => Ok(Self::Rsa {
                 n: reader.mpint()?,
                 e: reader.mpint()?,

@@ -3,12 +3,12 @@
 
 use std::fmt;
 
-use aws_lc_rs::signature;
-use bytes::Bytes;
+use aws_lc_rs::{digest, signature};
+use bytes::{Bytes, BytesMut};
 
 use super::curve::Curve;
 use crate::algorithms::{KeyType, SignatureAlgorithm};
-use crate::wire::Reader;
+use crate::wire::{Reader, Writer};
 use crate::{Error, Violation};
 
 /// Fewer bits than this are no protection (NIST SP 800-131A).
@@ -17,6 +17,8 @@ pub const MIN_RSA_BITS: usize = 2048;
 pub const MAX_RSA_BITS: usize = 8192;
 /// Exponents in use are 3, 17 and 65537; a longer one only costs time.
 const MAX_RSA_EXPONENT_BYTES: usize = 4;
+/// A byte of flags and a counter of four.
+const SK_ADDED: usize = 5;
 /// The blob of an RSA key at the limit, with room for its names: nothing longer is looked at.
 const MAX_BLOB: usize = MAX_RSA_BITS / 8 + 64;
 
@@ -59,6 +61,8 @@ impl PublicKey {
         let key_type = match Parts::read(blob)? {
             Parts::Ed25519(_) => KeyType::Ed25519,
             Parts::Ecdsa(curve, _) => curve.key_type,
+            Parts::SkEd25519(..) => KeyType::SkEd25519,
+            Parts::SkEcdsa(..) => KeyType::SkEcdsaNistp256,
             Parts::Rsa { .. } => KeyType::Rsa,
         };
         Ok(Self {
@@ -90,7 +94,9 @@ impl PublicKey {
     pub fn rsa_bits(&self) -> Option<usize> {
         match Parts::read(&self.blob) {
             Ok(Parts::Rsa { n, .. }) => Some(bits(n)),
-            Ok(Parts::Ed25519(_) | Parts::Ecdsa(..)) | Err(_) => None,
+            Ok(Parts::Ed25519(_) | Parts::Ecdsa(..) | Parts::SkEd25519(..) | Parts::SkEcdsa(..)) | Err(_) => {
+                None
+            }
         }
     }
 
@@ -114,12 +120,19 @@ impl PublicKey {
         let mut reader = Reader::new(signature);
         let name = reader.string()?;
         let value = reader.string()?;
+        // What a security key adds: its flags and its counter (OpenSSH PROTOCOL.u2f).
+        let added = match self.key_type.is_security_key() {
+            true => reader.bytes(SK_ADDED)?,
+            false => &[],
+        };
         reader.finish()?;
         if name != algorithm.name().as_bytes() || algorithm.key_type() != self.key_type {
             return Err(Violation::SignatureAlgorithm);
         }
         let parts = Parts::read(&self.blob).map_err(Violation::HostKey)?;
-        parts.verify(algorithm, data, value).ok_or(Violation::Signature)
+        parts
+            .verify(algorithm, data, value, added)
+            .ok_or(Violation::Signature)
     }
 }
 
@@ -133,7 +146,14 @@ impl fmt::Debug for PublicKey {
 enum Parts<'a> {
     Ed25519(&'a [u8]),
     Ecdsa(&'static Curve, &'a [u8]),
-    Rsa { e: &'a [u8], n: &'a [u8] },
+    /// With the application that it is bound to.
+    SkEd25519(&'a [u8], &'a [u8]),
+    /// With the application that it is bound to.
+    SkEcdsa(&'static Curve, &'a [u8], &'a [u8]),
+    Rsa {
+        e: &'a [u8],
+        n: &'a [u8],
+    },
 }
 
 impl<'a> Parts<'a> {
@@ -141,36 +161,20 @@ impl<'a> Parts<'a> {
         let mut reader = Reader::new(blob);
         let key_type = KeyType::from_name(reader.text()?).ok_or(KeyBlobError::UnknownType)?;
         let parts = match key_type {
-            KeyType::Ed25519 => Self::read_ed25519(&mut reader)?,
+            KeyType::Ed25519 => Self::Ed25519(read_ed25519(&mut reader)?),
+            KeyType::SkEd25519 => Self::SkEd25519(read_ed25519(&mut reader)?, reader.string()?),
             KeyType::Rsa => Self::read_rsa(&mut reader)?,
             KeyType::EcdsaNistp256 | KeyType::EcdsaNistp384 | KeyType::EcdsaNistp521 => {
-                Self::read_ecdsa(key_type, &mut reader)?
+                let (curve, point) = read_ecdsa(key_type, &mut reader)?;
+                Self::Ecdsa(curve, point)
+            }
+            KeyType::SkEcdsaNistp256 => {
+                let (curve, point) = read_ecdsa(KeyType::EcdsaNistp256, &mut reader)?;
+                Self::SkEcdsa(curve, point, reader.string()?)
             }
         };
         reader.finish()?;
         Ok(parts)
-    }
-
-    fn read_ed25519(reader: &mut Reader<'a>) -> Result<Self, KeyBlobError> {
-        let key = reader.string()?;
-        if key.len() == 32 {
-            Ok(Self::Ed25519(key))
-        } else {
-            Err(KeyBlobError::WrongLength)
-        }
-    }
-
-    fn read_ecdsa(key_type: KeyType, reader: &mut Reader<'a>) -> Result<Self, KeyBlobError> {
-        let curve = Curve::of(key_type).ok_or(KeyBlobError::UnknownType)?;
-        if reader.string()? != curve.name.as_bytes() {
-            return Err(KeyBlobError::WrongCurve);
-        }
-        // Uncompressed points only, as everyone sends them: 4, x, y (SEC 1 §2.3.3).
-        let point = reader.string()?;
-        if point.len() != 1 + 2 * curve.scalar || point.first() != Some(&4) {
-            return Err(KeyBlobError::WrongLength);
-        }
-        Ok(Self::Ecdsa(curve, point))
     }
 
     fn read_rsa(reader: &mut Reader<'a>) -> Result<Self, KeyBlobError> {
@@ -187,17 +191,19 @@ impl<'a> Parts<'a> {
         Ok(Self::Rsa { e, n })
     }
 
-    fn verify(&self, algorithm: SignatureAlgorithm, data: &[u8], value: &[u8]) -> Option<()> {
+    fn verify(&self, algorithm: SignatureAlgorithm, data: &[u8], value: &[u8], added: &[u8]) -> Option<()> {
         match *self {
-            Self::Ed25519(key) => signature::UnparsedPublicKey::new(&signature::ED25519, key)
-                .verify(data, value)
-                .ok(),
-            Self::Ecdsa(curve, point) => {
-                let fixed = fixed_length(value, curve.scalar)?;
-                signature::UnparsedPublicKey::new(curve.verifier, point)
-                    .verify(data, &fixed)
-                    .ok()
+            Self::Ed25519(key) => verify_ed25519(key, data, value),
+            Self::Ecdsa(curve, point) => verify_ecdsa(curve, point, data, value),
+            Self::SkEd25519(key, application) => {
+                verify_ed25519(key, &signed_by_security_key(application, added, data), value)
             }
+            Self::SkEcdsa(curve, point, application) => verify_ecdsa(
+                curve,
+                point,
+                &signed_by_security_key(application, added, data),
+                value,
+            ),
             Self::Rsa { e, n } => {
                 let parameters = match algorithm {
                     SignatureAlgorithm::RsaSha2_256 => &signature::RSA_PKCS1_2048_8192_SHA256,
@@ -205,7 +211,9 @@ impl<'a> Parts<'a> {
                     SignatureAlgorithm::Ed25519
                     | SignatureAlgorithm::EcdsaNistp256
                     | SignatureAlgorithm::EcdsaNistp384
-                    | SignatureAlgorithm::EcdsaNistp521 => return None,
+                    | SignatureAlgorithm::EcdsaNistp521
+                    | SignatureAlgorithm::SkEd25519
+                    | SignatureAlgorithm::SkEcdsaNistp256 => return None,
                 };
                 signature::RsaPublicKeyComponents { n, e }
                     .verify(parameters, data, value)
@@ -213,6 +221,55 @@ impl<'a> Parts<'a> {
             }
         }
     }
+}
+
+fn read_ed25519<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], KeyBlobError> {
+    let key = reader.string()?;
+    if key.len() == 32 {
+        Ok(key)
+    } else {
+        Err(KeyBlobError::WrongLength)
+    }
+}
+
+fn read_ecdsa<'a>(
+    key_type: KeyType,
+    reader: &mut Reader<'a>,
+) -> Result<(&'static Curve, &'a [u8]), KeyBlobError> {
+    let curve = Curve::of(key_type).ok_or(KeyBlobError::UnknownType)?;
+    if reader.string()? != curve.name.as_bytes() {
+        return Err(KeyBlobError::WrongCurve);
+    }
+    // Uncompressed points only, as everyone sends them: 4, x, y (SEC 1 §2.3.3).
+    let point = reader.string()?;
+    if point.len() != 1 + 2 * curve.scalar || point.first() != Some(&4) {
+        return Err(KeyBlobError::WrongLength);
+    }
+    Ok((curve, point))
+}
+
+fn verify_ed25519(key: &[u8], data: &[u8], value: &[u8]) -> Option<()> {
+    signature::UnparsedPublicKey::new(&signature::ED25519, key)
+        .verify(data, value)
+        .ok()
+}
+
+fn verify_ecdsa(curve: &Curve, point: &[u8], data: &[u8], value: &[u8]) -> Option<()> {
+    let fixed = fixed_length(value, curve.scalar)?;
+    signature::UnparsedPublicKey::new(curve.verifier, point)
+        .verify(data, &fixed)
+        .ok()
+}
+
+/// What a security key signs in place of `data` (OpenSSH PROTOCOL.u2f).
+fn signed_by_security_key(application: &[u8], added: &[u8], data: &[u8]) -> BytesMut {
+    let hash = |bytes| digest::digest(&digest::SHA256, bytes);
+    let mut signed = BytesMut::new();
+    Writer::new(&mut signed)
+        .raw(hash(application).as_ref())
+        .raw(added)
+        .raw(hash(data).as_ref());
+    signed
 }
 
 /// The size of a number without leading zero bytes.

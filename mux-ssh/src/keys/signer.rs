@@ -25,10 +25,11 @@ pub(super) enum Signer {
 }
 
 impl Signer {
-    /// A new key; of RSA the shortest that may be used, because the others take seconds to find.
+    /// A new key, but none of a security key; of RSA the shortest that may be used, because the others take seconds to find.
     pub(super) fn generate(key_type: KeyType) -> Result<Self, SignError> {
         Ok(match Curve::of(key_type) {
             Some(curve) => Self::Ecdsa(curve, EcdsaKeyPair::generate(curve.signer)?),
+            None if key_type.is_security_key() => return Err(SignError::WrongAlgorithm),
             None if key_type == KeyType::Rsa => Self::Rsa(RsaKeyPair::generate(KeySize::Rsa2048)?),
             None => Self::Ed25519(Ed25519KeyPair::generate()?),
         })
@@ -106,7 +107,9 @@ fn rsa_padding(algorithm: SignatureAlgorithm) -> Result<&'static signature::RsaS
         SignatureAlgorithm::Ed25519
         | SignatureAlgorithm::EcdsaNistp256
         | SignatureAlgorithm::EcdsaNistp384
-        | SignatureAlgorithm::EcdsaNistp521 => Err(SignError::WrongAlgorithm),
+        | SignatureAlgorithm::EcdsaNistp521
+        | SignatureAlgorithm::SkEd25519
+        | SignatureAlgorithm::SkEcdsaNistp256 => Err(SignError::WrongAlgorithm),
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) enum Marker {
     None,
     /// `@revoked`: never accept this key.
     Revoked,
-    /// `@cert-authority`: the key signs host certificates. Kept, not used: certificates are not offered.
+    /// `@cert-authority`: the key signs host certificates.
     CertAuthority,
 }
 

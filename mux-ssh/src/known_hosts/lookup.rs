@@ -18,7 +18,7 @@ pub enum Verdict {
     Revoked(Place),
     /// Nothing is known about the host.
     Unknown {
-        /// A `@cert-authority` line for the host, if there is one: it would decide if certificates were used.
+        /// A `@cert-authority` line for the host, if there is one: the host might have shown a certificate.
         authority: Option<Place>,
     },
 }
@@ -30,6 +30,8 @@ pub struct KeyTypes {
     pub types: Vec<KeyType>,
     /// Nobody has looked whether the host is known at all: `types` is what is likely.
     pub assumed: bool,
+    /// A `@cert-authority` line is about the host: a certificate may do.
+    pub authority: bool,
 }
 
 /// A key by which a host is known instead of the one that it showed.
@@ -37,6 +39,8 @@ pub struct KeyTypes {
 pub struct Mismatch {
     /// Where it stands.
     pub place: Place,
+    /// Its type, if this build knows it.
+    pub key_type: Option<KeyType>,
     /// The known key's fingerprint, as OpenSSH prints it.
     pub fingerprint: String,
 }
@@ -68,6 +72,10 @@ impl KnownHosts {
     #[must_use]
     pub fn key_types(&self, memo: &mut Memo, host: &HostId) -> KeyTypes {
         let mut assumed = false;
+        let is_authority = |entry: &&Entry| entry.marker == Marker::CertAuthority;
+        let mut authority = host
+            .names()
+            .any(|name| self.unhashed(name).iter().any(is_authority));
         for name in host.names() {
             let mut entries = self.unhashed(name);
             match self.remembered(memo, name) {
@@ -75,11 +83,13 @@ impl KnownHosts {
                 None if self.is_scan_cheap(memo, name) => entries.extend(self.scan(memo, name)),
                 None => assumed = true,
             }
+            authority |= entries.iter().any(is_authority);
             let types = types_of(&entries);
             if !types.is_empty() {
                 return KeyTypes {
                     types,
                     assumed: false,
+                    authority,
                 };
             }
         }
@@ -91,6 +101,7 @@ impl KnownHosts {
                 .into_iter()
                 .collect(),
             assumed,
+            authority,
         }
     }
 
@@ -145,7 +156,7 @@ impl KnownHosts {
     }
 
     /// Entries that name the host literally or by a pattern, in the order of the files.
-    fn unhashed(&self, name: &str) -> Vec<&Entry> {
+    pub(super) fn unhashed(&self, name: &str) -> Vec<&Entry> {
         let mut found: Vec<u32> = self.literal.get(name).cloned().unwrap_or_default();
         let matching = self
             .patterns
@@ -199,7 +210,7 @@ impl KnownHosts {
     }
 
     /// Tries every hashed name. 9,000 of them take about a millisecond.
-    fn scan(&self, memo: &mut Memo, name: &str) -> Vec<&Entry> {
+    pub(super) fn scan(&self, memo: &mut Memo, name: &str) -> Vec<&Entry> {
         if memo.is_absent(name, self.hashed.stamp()) {
             return Vec::new();
         }
@@ -214,7 +225,7 @@ impl KnownHosts {
     }
 
     /// Hashed `@revoked` lines with this key are few: they are tried each time, so that no memo can hide one.
-    fn revoked_hashed(&self, name: &str, key: &PublicKey) -> Vec<&Entry> {
+    pub(super) fn revoked_hashed(&self, name: &str, key: &PublicKey) -> Vec<&Entry> {
         let lines = self.hashed.revoked().filter_map(|hashed| {
             let entry = self.entry(hashed.entry)?;
             (*entry.blob == *key.blob() && hashed.is_of(name)).then_some(entry)
@@ -251,6 +262,7 @@ impl Entry {
     fn mismatch(&self) -> Mismatch {
         Mismatch {
             place: self.place.clone(),
+            key_type: self.key_type,
             fingerprint: fingerprint_sha256(&self.blob),
         }
     }

@@ -14,12 +14,14 @@
 //! assert!(matches!(verdict, Verdict::Known(at) if at.line == 1));
 //! ```
 
+mod authority;
 mod entry;
 mod format;
 mod hashed;
 mod lookup;
 mod memo;
 mod parse;
+mod revoked;
 
 #[cfg(test)]
 mod tests;
@@ -30,11 +32,13 @@ use std::sync::Arc;
 
 use crate::printable::Printable;
 
+pub use authority::Authority;
 pub use format::format_entry;
 pub use hashed::Salt;
 pub use lookup::{KeyTypes, Mismatch, Verdict};
 pub use memo::Memo;
 pub use parse::{BadLine, MAX_BAD_LINES, Warning};
+pub use revoked::{RevokedKeys, UnreadableList};
 
 use entry::Entry;
 use hashed::HashedNames;
@@ -44,13 +48,17 @@ use hashed::HashedNames;
 pub struct Place {
     /// The file, as it was named.
     pub file: Arc<str>,
-    /// Counted from 1.
+    /// Counted from 1; 0: it was just added.
     pub line: u32,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", Printable::new(&self.file), self.line)
+        let file = Printable::new(&self.file);
+        match self.line {
+            0 => file.fmt(f),
+            line => write!(f, "{file}:{line}"),
+        }
     }
 }
 
@@ -86,6 +94,12 @@ impl HostId {
             name: alias.to_ascii_lowercase(),
             without_port: None,
         }
+    }
+
+    /// What a certificate has to name: the name without the port.
+    #[must_use]
+    pub fn principal(&self) -> &str {
+        self.without_port.as_deref().unwrap_or(&self.name)
     }
 
     /// As it stands in known_hosts.

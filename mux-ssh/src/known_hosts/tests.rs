@@ -464,3 +464,84 @@ fn nonsense_neither_panics_nor_makes_a_key_known() {
         assert!(!matches!(verdict, Verdict::Known(_)), "round {round}: {text}");
     }
 }
+
+/// What [`KnownHosts::authority`] says about a certificate of key 1, signed by the key of seed 2.
+fn authority(text: &str, host: &HostId) -> String {
+    use crate::algorithms::SignatureAlgorithm;
+    use crate::keys::draft::Draft;
+    use crate::keys::{Certificate, PrivateKey};
+    let signer = PrivateKey::from_ed25519_seed(&[2; 32]).unwrap();
+    let signed = Draft::of_host(&["web1"]).sign(&key(1), &signer, SignatureAlgorithm::Ed25519);
+    let certificate = Certificate::parse(&signed.unwrap()).unwrap();
+    let ca = format!("ssh-ed25519 {}", Base64::encode_string(signer.public().blob()));
+    let text = file(&text.replace("CA", &ca));
+    let hosts = KnownHosts::parse([("known_hosts", text.as_bytes())]);
+    assert_eq!(hosts.warnings(), [], "{text}");
+    match hosts.authority(&mut Memo::default(), host, &certificate) {
+        Authority::Trusted(place) => format!("trusted {}", place.line),
+        Authority::Revoked(place) => format!("revoked {}", place.line),
+        Authority::Unknown => "unknown".to_owned(),
+    }
+}
+
+#[test]
+fn an_authority_vouches_for_the_hosts_of_its_line() {
+    let check = |text: &str, host: &str, port, expected: &str| {
+        assert_eq!(authority(text, &HostId::new(host, port)), expected, "{text}");
+    };
+    let line = "# authorities\n@cert-authority *.example.org,!bad.example.org,web1 CA\n";
+    check(line, "web1", 22, "trusted 2");
+    check(line, "WEB1", 2222, "trusted 2");
+    check(line, "a.example.org", 22, "trusted 2");
+    check(line, "bad.example.org", 22, "unknown");
+    check("@cert-authority [web1]:2222 CA\n", "web1", 2222, "trusted 1");
+    check("@cert-authority [web1]:2222 CA\n", "web1", 22, "unknown");
+    check("@cert-authority web1 K3\n", "web1", 22, "unknown");
+    // It vouches by certificates only, and a key for itself only.
+    check("web1 CA\nweb1 K1\n", "web1", 22, "unknown");
+    let salt = Salt([7; 20]);
+    let hashed = hashed::format(&salt, "web1");
+    check(&format!("@cert-authority {hashed} CA\n"), "web1", 22, "trusted 1");
+}
+
+#[test]
+fn a_revoked_authority_and_a_revoked_key_in_a_certificate_are_found() {
+    let check = |text: &str, expected: &str| {
+        assert_eq!(authority(text, &HostId::new("web1", 2222)), expected, "{text}");
+    };
+    check("@cert-authority * CA\n@revoked web1 CA\n", "revoked 2");
+    check("@revoked * K1\n@cert-authority * CA\n", "revoked 1");
+    check("@revoked web2 CA\n@cert-authority * CA\n", "trusted 2");
+    let hashed = hashed::format(&Salt([7; 20]), "web1");
+    check(
+        &format!("@cert-authority * CA\n@revoked {hashed} CA\n"),
+        "revoked 2",
+    );
+}
+
+#[test]
+fn whether_an_authority_may_vouch_is_known_before_the_host_is_asked() {
+    let types = |text: &str, host: &str, port| {
+        let hosts = KnownHosts::parse([("known_hosts", file(text).as_bytes())]);
+        let known = hosts.key_types(&mut Memo::default(), &HostId::new(host, port));
+        (known.types.len(), known.authority)
+    };
+    assert_eq!(types("@cert-authority *.org K1\n", "a.org", 22), (0, true));
+    assert_eq!(
+        types("@cert-authority *.org K1\na.org K2\n", "a.org", 2222),
+        (1, true)
+    );
+    assert_eq!(
+        types("@cert-authority *.org K1\n[a.org]:2222 K2\n", "a.org", 2222),
+        (1, true)
+    );
+    assert_eq!(types("@cert-authority *.org K1\n", "a.com", 22), (0, false));
+    assert_eq!(types("@revoked * K1\na.org K2\n", "a.org", 22), (1, false));
+}
+
+#[test]
+fn a_certificate_has_to_name_the_host_without_its_port() {
+    assert_eq!(HostId::new("Web1", 2222).principal(), "web1");
+    assert_eq!(HostId::new("web1", 22).principal(), "web1");
+    assert_eq!(HostId::alias("Alias").principal(), "alias");
+}

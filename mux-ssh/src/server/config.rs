@@ -29,6 +29,9 @@ pub struct ServerConfig {
     pub max_auth_tries: u32,
     /// Channels and their windows.
     pub sessions: SessionLimits,
+    /// Whether clients may ask for TCP connections; `AllowTcpForwarding` of OpenSSH. Its owner makes them:
+    /// [`Event::DirectTcpip`](super::Event::DirectTcpip).
+    pub forwards: bool,
     /// When to start a new key exchange.
     pub rekey: RekeyLimits,
 }
@@ -36,7 +39,7 @@ pub struct ServerConfig {
 /// Channels and their windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// Channels open at once; `MaxSessions` of OpenSSH, whose default is 10.
+    /// Sessions open at once; `MaxSessions` of OpenSSH, whose default is 10. TCP connections don't count.
     pub max_sessions: usize,
     /// Bytes of stdin that a client may have on its way to one command.
     pub window: u32,
@@ -95,6 +98,7 @@ impl ServerConfig {
             banner: None,
             max_auth_tries: 6,
             sessions: SessionLimits::default(),
+            forwards: false,
             rekey: RekeyLimits::default(),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::auth::{self, Answer};
-use super::requests::{ChannelRequest, Message, OpenRequest};
+use super::requests::{self, ChannelRequest, Kind, Message, OpenRequest};
 use super::{Event, Server, SessionId};
 use crate::Error;
 use crate::message::{self, disconnect, open_failure};
@@ -87,7 +87,7 @@ impl Server {
 
     fn handle_connection(&mut self, payload: &Bytes) -> Result<(), Error> {
         match Message::parse(payload)? {
-            Message::Open { session, open } => self.handle_open(session, open),
+            Message::Open { kind, open } => self.handle_open(kind, open),
             Message::Adjust { channel, bytes } => self.handle_adjust(channel, bytes),
             Message::Data { channel, data } => self.handle_data(channel, data),
             Message::Eof { channel } => {
@@ -114,20 +114,27 @@ impl Server {
         Ok(())
     }
 
-    fn handle_open(&mut self, session: bool, open: OpenRequest) {
+    fn handle_open(&mut self, kind: Kind, open: OpenRequest) {
         let refuse = |code: u32, text: &'static str| {
-            move |out: &mut Writer<'_>| {
-                out.byte(message::CHANNEL_OPEN_FAILURE)
-                    .uint32(open.peer)
-                    .uint32(code)
-                    .string(text)
-                    .string("");
-            }
+            move |out: &mut Writer<'_>| requests::write_refusal(out, open.peer, code, text)
         };
-        if !session {
-            return self.send(refuse(open_failure::UNKNOWN_CHANNEL_TYPE, "unknown channel type"));
-        }
         let limits = self.config.sessions;
+        match kind {
+            Kind::Session => {}
+            Kind::DirectTcpip { host, port } if self.config.forwards => {
+                let session = self.sessions.open_pending(open.into(), &limits);
+                self.events
+                    .extend(session.map(|session| Event::DirectTcpip { session, host, port }));
+                return;
+            }
+            // What OpenSSH says without AllowTcpForwarding.
+            Kind::DirectTcpip { .. } => {
+                return self.send(refuse(open_failure::ADMINISTRATIVELY_PROHIBITED, "open failed"));
+            }
+            Kind::Other => {
+                return self.send(refuse(open_failure::UNKNOWN_CHANNEL_TYPE, "unknown channel type"));
+            }
+        }
         let Some(id) = self.sessions.open(open.into(), &limits) else {
             // What OpenSSH says beyond MaxSessions.
             return self.send(refuse(open_failure::CONNECT_FAILED, "open failed"));
@@ -137,12 +144,7 @@ impl Server {
         } else {
             limits.window
         };
-        self.send(|out| {
-            out.byte(message::CHANNEL_OPEN_CONFIRMATION)
-                .uint32(open.peer)
-                .uint32(id.number);
-            out.uint32(window).uint32(limits.max_packet);
-        });
+        self.send(|out| requests::write_confirmation(out, open.peer, id.number, window, limits.max_packet));
     }
 
     fn handle_adjust(&mut self, channel: u32, bytes: u32) {

@@ -2,8 +2,8 @@
 //! answers the requests of session channels, keeps their windows, and misbehaves where its [`Plan`] says so.
 //!
 //! It never runs a command: [`Event::Exec`] asks its owner, who answers with [`Server::stdout`], [`Server::stderr`],
-//! [`Server::exit`] and [`Server::close`]. It never replaces a real server: it has no ptys, no forwarding, no
-//! passwords.
+//! [`Server::exit`] and [`Server::close`]. It never replaces a real server: it has no ptys, makes no connections by
+//! itself and knows no passwords.
 
 mod auth;
 mod config;
@@ -21,6 +21,8 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use mux_proto::{Close, Protocol, SendQueue};
+
+pub use crate::keys::draft::Draft;
 
 pub use self::config::{Authorized, ServerConfig, SessionLimits};
 pub use self::plan::{Act, Moment, Plan, Point, Step};
@@ -63,6 +65,16 @@ pub enum Event {
         session: SessionId,
         /// As the client wrote it.
         command: Bytes,
+    },
+    /// A TCP connection is wanted. Answer with [`Server::accept`] or [`Server::refuse`]; from then on its bytes are
+    /// [`Stdin`](Event::Stdin) and [`Server::stdout`], and its end is [`StdinEof`](Event::StdinEof) and [`Server::eof`].
+    DirectTcpip {
+        /// On this channel.
+        session: SessionId,
+        /// Where to: a name or an address.
+        host: String,
+        /// Its port.
+        port: u16,
     },
     /// Input for the command; give it back with [`Server::consume`].
     Stdin {
@@ -139,6 +151,22 @@ impl Server {
             client_gone: false,
             error: None,
             config,
+        }
+    }
+
+    /// The connection of [`Event::DirectTcpip`] stands.
+    pub fn accept(&mut self, session: SessionId) {
+        let limits = self.config.sessions;
+        if let Some(peer) = self.sessions.confirm(session) {
+            let (number, window) = (session.number, limits.window);
+            self.send(|out| requests::write_confirmation(out, peer, number, window, limits.max_packet));
+        }
+    }
+
+    /// The connection of [`Event::DirectTcpip`] is not to be had; for the reason codes see RFC 4254 §5.1.
+    pub fn refuse(&mut self, session: SessionId, code: u32, text: &str) {
+        if let Some(peer) = self.sessions.refuse(session) {
+            self.send(|out| requests::write_refusal(out, peer, code, text));
         }
     }
 
@@ -326,6 +354,7 @@ impl Protocol for Server {
                 Event::Authenticated { .. }
                 | Event::Env { .. }
                 | Event::Exec { .. }
+                | Event::DirectTcpip { .. }
                 | Event::StdinEof { .. }
                 | Event::Signal { .. }
                 | Event::Room { .. }

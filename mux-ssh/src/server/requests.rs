@@ -14,7 +14,7 @@ const STDERR: u32 = 1;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Message {
     Open {
-        session: bool,
+        kind: Kind,
         open: OpenRequest,
     },
     Adjust {
@@ -45,6 +45,18 @@ pub(super) enum Message {
     },
     /// A number that we do not know.
     Unknown,
+}
+
+/// What a channel is to be for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Session,
+    /// A TCP connection that the server makes (RFC 4254 §7.2). Where it is said to come from is not read.
+    DirectTcpip {
+        host: String,
+        port: u16,
+    },
+    Other,
 }
 
 /// The fields of `SSH_MSG_CHANNEL_OPEN` that every type has.
@@ -88,10 +100,10 @@ impl Message {
         let mut reader = Reader::new(payload);
         let parsed = match reader.byte()? {
             message::CHANNEL_OPEN => {
-                let session = reader.string()? == b"session";
+                let kind = reader.string()?;
                 let (peer, window, max_packet) = (reader.uint32()?, reader.uint32()?, reader.uint32()?);
                 Self::Open {
-                    session,
+                    kind: Kind::parse(kind, reader)?,
                     open: OpenRequest {
                         peer,
                         window,
@@ -141,6 +153,22 @@ impl Message {
     }
 }
 
+impl Kind {
+    fn parse(name: &[u8], mut reader: Reader<'_>) -> Result<Self, Violation> {
+        Ok(match name {
+            b"session" => Self::Session,
+            b"direct-tcpip" => {
+                let host = reader.text()?.to_owned();
+                match u16::try_from(reader.uint32()?) {
+                    Ok(port) => Self::DirectTcpip { host, port },
+                    Err(_) => Self::Other,
+                }
+            }
+            _ => Self::Other,
+        })
+    }
+}
+
 impl ChannelRequest {
     fn parse(payload: &Bytes, name: &[u8], mut reader: Reader<'_>) -> Result<Self, Violation> {
         Ok(match name {
@@ -157,6 +185,24 @@ impl ChannelRequest {
             _ => Self::Other,
         })
     }
+}
+
+/// Says that a channel is open.
+pub(super) fn write_confirmation(out: &mut Writer<'_>, peer: u32, number: u32, window: u32, max_packet: u32) {
+    out.byte(message::CHANNEL_OPEN_CONFIRMATION)
+        .uint32(peer)
+        .uint32(number)
+        .uint32(window)
+        .uint32(max_packet);
+}
+
+/// Says that a channel is not to be had (RFC 4254 §5.1).
+pub(super) fn write_refusal(out: &mut Writer<'_>, peer: u32, code: u32, text: &str) {
+    out.byte(message::CHANNEL_OPEN_FAILURE)
+        .uint32(peer)
+        .uint32(code)
+        .string(text)
+        .string("");
 }
 
 /// Writes what a channel has to say.

@@ -1,4 +1,4 @@
-//! One session channel of a server: what waits to leave on it, and what its windows allow. Decides which item leaves
+//! One channel of a server, a session or a connection that its owner makes: what waits to leave on it, and what its windows allow. Decides which item leaves
 //! next on this channel; knows no other channel and no number but its own.
 
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::SessionLimits;
 
-/// A session channel of a server. Goes stale when the channel is gone: its number may be used again.
+/// A channel of a server. Goes stale when the channel is gone: its number may be used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId {
     pub(super) number: u32,
@@ -68,6 +68,10 @@ pub(super) struct Open {
 pub(super) struct Session {
     pub(super) id: SessionId,
     pub(super) peer: u32,
+    /// A command, or a connection that the owner makes.
+    pub(super) is_session: bool,
+    /// The client was not told yet that it is open.
+    pub(super) is_pending: bool,
     pub(super) running: bool,
     /// How much the client still takes.
     pub(super) send_window: u32,
@@ -88,6 +92,8 @@ impl Session {
         Self {
             id,
             peer: open.peer,
+            is_session: true,
+            is_pending: false,
             running: false,
             send_window: open.window,
             // A peer that allows packets of zero bytes would never get any output.
@@ -106,8 +112,21 @@ impl Session {
         }
     }
 
+    /// A connection that the owner has still to make.
+    pub(super) fn pending(id: SessionId, open: Open, limits: &SessionLimits) -> Self {
+        Self {
+            is_session: false,
+            is_pending: true,
+            receive_window: limits.window,
+            ..Self::new(id, open, limits)
+        }
+    }
+
     /// The next packet's worth that the windows allow.
     pub(super) fn next_item(&mut self) -> Option<Item> {
+        if self.is_pending {
+            return None;
+        }
         if let Some(Item::Data(output, data)) = self.waiting.front_mut() {
             let len = data
                 .len()

@@ -1,4 +1,4 @@
-//! The session channels of a server: numbers, windows, and what waits to leave on each. Decides what may be sent
+//! The channels of a server: numbers, windows, and what waits to leave on each. Decides what may be sent
 //! next; never encodes a packet and never runs a command.
 //!
 //! ```text
@@ -22,9 +22,33 @@ pub(super) struct Sessions {
 impl Sessions {
     /// Takes the lowest free number, or refuses because all of `max_sessions` are in use.
     pub(super) fn open(&mut self, open: Open, limits: &SessionLimits) -> Option<SessionId> {
-        if self.len() >= limits.max_sessions {
+        let sessions = self.slots.iter().flatten().filter(|session| session.is_session);
+        if sessions.count() >= limits.max_sessions {
             return None;
         }
+        self.insert(|id| Session::new(id, open, limits))
+    }
+
+    /// A number for a connection that is still to be made.
+    pub(super) fn open_pending(&mut self, open: Open, limits: &SessionLimits) -> Option<SessionId> {
+        self.insert(|id| Session::pending(id, open, limits))
+    }
+
+    /// The connection stands: the peer's number of the channel, if it was waited for.
+    pub(super) fn confirm(&mut self, id: SessionId) -> Option<u32> {
+        let session = self.session_mut(id).filter(|session| session.is_pending)?;
+        session.is_pending = false;
+        Some(session.peer)
+    }
+
+    /// The connection is not to be had: the peer's number of what was the channel.
+    pub(super) fn refuse(&mut self, id: SessionId) -> Option<u32> {
+        let peer = self.session(id).filter(|session| session.is_pending)?.peer;
+        self.free(id);
+        Some(peer)
+    }
+
+    fn insert(&mut self, make: impl FnOnce(SessionId) -> Session) -> Option<SessionId> {
         let free = self
             .slots
             .iter()
@@ -35,7 +59,7 @@ impl Sessions {
             number: u32::try_from(free).ok()?,
             generation: self.generation,
         };
-        let session = Session::new(id, open, limits);
+        let session = make(id);
         match self.slots.get_mut(free) {
             Some(slot) => *slot = Some(session),
             None => self.slots.push(Some(session)),
@@ -51,7 +75,9 @@ impl Sessions {
     /// The channel with this number of ours.
     pub(super) fn by_number(&self, number: u32) -> Option<SessionId> {
         let slot = self.slots.get(usize::try_from(number).ok()?)?;
-        slot.as_ref().map(|session| session.id)
+        slot.as_ref()
+            .filter(|session| !session.is_pending)
+            .map(|session| session.id)
     }
 
     /// The peer's number of this channel.

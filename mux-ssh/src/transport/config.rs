@@ -56,6 +56,8 @@ pub struct TransportConfig {
     pub algorithms: Algorithms,
     /// The types of host key that known_hosts has for this host: preferred, as OpenSSH does.
     pub known_host_key_types: Vec<KeyType>,
+    /// known_hosts has an authority that may vouch for this host: certificates are asked for, before anything else.
+    pub known_authority: bool,
     /// What is known about the server.
     pub memory: Option<ServerMemory>,
     /// When keys are renewed.

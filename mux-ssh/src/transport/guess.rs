@@ -44,20 +44,28 @@ pub(super) fn plan(config: &mut TransportConfig) -> Option<Guess> {
     Some(guess)
 }
 
-/// OpenSSH's order: unless the first algorithm is one of a known type anyway, those of known types come first. So a
-/// listener learns that an unusual type is known, and nothing otherwise (CVE-2020-14145).
+/// OpenSSH's order: unless the first algorithm is one of a known type anyway, those of known types come first, and all
+/// certificates where an authority is known. So a listener learns that an unusual type is known, and nothing otherwise
+/// (CVE-2020-14145). Unlike OpenSSH we don't ask for certificates that nobody could vouch for: the key inside is what
+/// would count, and without them our first name can be the server's.
 fn prefer_known(config: &mut TransportConfig) {
     let Algorithms {
         host_keys,
         host_keys_explicit,
         ..
     } = &mut config.algorithms;
-    let known = &config.known_host_key_types;
-    let is_known = |algorithm: &HostKeyAlgorithm| known.contains(&algorithm.key_type());
-    if *host_keys_explicit || host_keys.first().is_none_or(is_known) {
+    if *host_keys_explicit {
         return;
     }
-    host_keys.sort_by_key(|algorithm| !is_known(algorithm));
+    if !config.known_authority && host_keys.iter().any(|algorithm| !algorithm.is_certificate()) {
+        host_keys.retain(|algorithm| !algorithm.is_certificate());
+    }
+    let known = &config.known_host_key_types;
+    let is_known = |algorithm: &HostKeyAlgorithm| known.contains(&algorithm.key_type());
+    if host_keys.first().is_none_or(is_known) {
+        return;
+    }
+    host_keys.sort_by_key(|algorithm| !(is_known(algorithm) || algorithm.is_certificate()));
 }
 
 /// The guess that memory allows. Never a classical method before a post-quantum one that both have, never against an
@@ -67,11 +75,20 @@ fn sound(memory: &ServerMemory, config: &TransportConfig) -> Option<Guess> {
     let kex = Kex::from_name(&memory.first_kex).filter(|kex| offer.kex.contains(kex))?;
     let host_key = HostKeyAlgorithm::from_name(&memory.first_host_key)
         .filter(|algorithm| offer.host_keys.contains(algorithm))
-        .filter(|algorithm| config.known_host_key_types.contains(&algorithm.key_type()))?;
+        .filter(|algorithm| is_expected(*algorithm, config))?;
     let downgrade = memory.post_quantum && !kex.is_post_quantum();
     let kex_fixed = offer.kex_explicit && offer.kex.first() != Some(&kex);
     let host_key_fixed = offer.host_keys_explicit && offer.host_keys.first() != Some(&host_key);
     (!downgrade && !kex_fixed && !host_key_fixed).then_some(Guess { kex, host_key })
+}
+
+/// Whether a host is likely to be known by what it would show. Where an authority is known its certificate is wanted, and
+/// no guess puts a plain key before it; OpenSSH's servers list the plain key first, so that this costs a round trip.
+fn is_expected(algorithm: HostKeyAlgorithm, config: &TransportConfig) -> bool {
+    if config.known_authority {
+        return algorithm.is_certificate();
+    }
+    config.known_host_key_types.contains(&algorithm.key_type())
 }
 
 fn move_first<A: PartialEq>(list: &mut [A], first: A) {

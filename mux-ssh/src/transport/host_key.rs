@@ -3,12 +3,16 @@
 use bytes::Bytes;
 
 use crate::Error;
-use crate::algorithms::{KeyType, SignatureAlgorithm};
+use crate::algorithms::{HostKeyAlgorithm, KeyType, SignatureAlgorithm};
 use crate::keys::{PrivateKey, PublicKey, SignError};
 
 /// A private key of a host. Made from any [`PrivateKey`].
 #[derive(Debug)]
-pub struct HostKey(PrivateKey);
+pub struct HostKey {
+    key: PrivateKey,
+    /// Shown in place of the public half to a client that wants certificates.
+    certificate: Option<Bytes>,
+}
 
 impl HostKey {
     /// A new key.
@@ -16,7 +20,7 @@ impl HostKey {
     /// # Errors
     /// [`Error::Crypto`]
     pub fn generate(key_type: KeyType) -> Result<Self, Error> {
-        Ok(Self(PrivateKey::generate(key_type)?))
+        Ok(PrivateKey::generate(key_type)?.into())
     }
 
     /// A new Ed25519 key.
@@ -40,24 +44,48 @@ impl HostKey {
     /// # Errors
     /// [`Error::Crypto`]
     pub fn from_ed25519_seed(seed: &[u8; 32]) -> Result<Self, Error> {
-        Ok(Self(PrivateKey::from_ed25519_seed(seed)?))
+        Ok(PrivateKey::from_ed25519_seed(seed)?.into())
     }
 
     /// The public half.
     #[must_use]
     pub fn public(&self) -> &PublicKey {
-        self.0.public()
+        self.key.public()
+    }
+
+    /// The same key with a certificate, whose bytes are not looked at.
+    #[must_use]
+    pub fn with_certificate(mut self, certificate: &[u8]) -> Self {
+        self.certificate = Some(Bytes::copy_from_slice(certificate));
+        self
+    }
+
+    /// Whether it can be shown as `algorithm` wants it.
+    pub(super) fn shows(&self, algorithm: HostKeyAlgorithm) -> bool {
+        let fits = !algorithm.is_certificate() || self.certificate.is_some();
+        fits && self.key.public().key_type() == algorithm.key_type()
+    }
+
+    /// What is shown.
+    pub(super) fn shown(&self, algorithm: HostKeyAlgorithm) -> Bytes {
+        match &self.certificate {
+            Some(certificate) if algorithm.is_certificate() => certificate.clone(),
+            Some(_) | None => Bytes::copy_from_slice(self.key.public().blob()),
+        }
     }
 
     /// A signature blob over `data`.
     pub(super) fn sign(&self, algorithm: SignatureAlgorithm, data: &[u8]) -> Result<Bytes, Error> {
-        Ok(self.0.sign(algorithm, data)?)
+        Ok(self.key.sign(algorithm, data)?)
     }
 }
 
 impl From<PrivateKey> for HostKey {
     fn from(key: PrivateKey) -> Self {
-        Self(key)
+        Self {
+            key,
+            certificate: None,
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod proof;
 mod random;
 mod receive;
 mod send;
+mod shown_key;
 #[cfg(feature = "server")]
 mod tapped;
 #[cfg(test)]
@@ -54,9 +55,9 @@ use self::packet::{Inbound, Outbound};
 pub use self::packet::{MAX_PACKET, MAX_PLAIN_PACKET};
 use self::phase::Exchange;
 pub use self::receive::{MAX_DESCRIPTION, MAX_IGNORED_BEFORE_KEYS, MAX_OWED, MAX_PING, MAX_UNKNOWN_MESSAGES};
+pub(crate) use self::shown_key::ShownKey;
 use crate::Error;
 use crate::algorithms::Algorithms;
-use crate::keys::PublicKey;
 
 /// One step of the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub(crate) enum Incoming {
     KexInit,
     /// Client: the server has proved that it holds this key. Nothing more is read until
     /// [`Transport::answer_host_key`] was called. Only in the first key exchange; later ones must show the same key.
-    HostKey(PublicKey),
+    HostKey(ShownKey),
     /// The peer's packets go under new keys; so do ours.
     NewKeys {
         /// It was the first key exchange.
@@ -175,7 +176,7 @@ struct Peer {
 #[derive(Debug)]
 struct Session {
     id: Bytes,
-    host_key: PublicKey,
+    host_key: Bytes,
     host_signature: Bytes,
 }
 
@@ -207,13 +208,10 @@ impl Transport {
     )]
     pub(crate) fn server(config: ServerTransportConfig) -> Self {
         let mut offer = config.algorithms;
-        let has = |key_type| {
-            config
-                .host_keys
-                .iter()
-                .any(|key| key.public().key_type() == key_type)
-        };
-        offer.host_keys.retain(|algorithm| has(algorithm.key_type()));
+        let keys = &config.host_keys;
+        offer
+            .host_keys
+            .retain(|algorithm| keys.iter().any(|key| key.shows(*algorithm)));
         let role = Role::Server {
             host_keys: config.host_keys,
             rule: config.guess_rule,
@@ -321,8 +319,8 @@ impl Transport {
         self.session.as_ref().map(|session| &session.id)
     }
 
-    /// The host key, once the peer has proved that it holds it.
-    pub(crate) fn host_key(&self) -> Option<&PublicKey> {
+    /// The host key as it was shown, or the certificate for it, once the peer has proved that it holds it.
+    pub(crate) fn host_key(&self) -> Option<&Bytes> {
         self.session.as_ref().map(|session| &session.host_key)
     }
 

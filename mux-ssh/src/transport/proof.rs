@@ -8,8 +8,8 @@ use super::derive::{Secrets, SharedSecret, Transcript};
 use super::host_key::HostKey;
 use super::kexinit::{Negotiated, Side};
 use super::phase::{ClientHalf, Keys, Phase};
+use super::shown_key::ShownKey;
 use super::{Incoming, Role, Session, Transport, ext_info, method};
-use crate::keys::PublicKey;
 use crate::message::{KEX_ECDH_REPLY, KEXINIT, NEWKEYS};
 use crate::wire::Reader;
 use crate::{Error, Violation};
@@ -28,14 +28,11 @@ impl Transport {
         let signature = reader.string()?;
         reader.finish()?;
         let (their_kexinit, negotiated) = self.their_kexinit()?;
-        let host_key = PublicKey::parse(host_key_blob)?;
-        if host_key.key_type() != negotiated.host_key.key_type() {
-            return Err(Violation::HostKeyType.into());
-        }
+        let shown = ShownKey::parse(host_key_blob, negotiated.host_key)?;
         if self
             .session
             .as_ref()
-            .is_some_and(|session| session.host_key != host_key)
+            .is_some_and(|session| *session.host_key != *host_key_blob)
         {
             return Err(Violation::HostKeyChanged.into());
         }
@@ -43,7 +40,8 @@ impl Transport {
         let exchange_hash = self
             .transcript(&their_kexinit, host_key_blob, &half.public, server_public)?
             .hash(method::hash(negotiated.kex), &secret);
-        host_key.verify(negotiated.host_key, &exchange_hash, signature)?;
+        let algorithm = negotiated.host_key.signature();
+        shown.key.verify(algorithm, &exchange_hash, signature)?;
         let keys = self.derive(negotiated, &secret, &exchange_hash)?;
         if self.session.is_some() {
             self.agree(keys);
@@ -51,13 +49,13 @@ impl Transport {
         }
         self.session = Some(Box::new(Session {
             id: exchange_hash,
-            host_key: host_key.clone(),
+            host_key: Bytes::copy_from_slice(host_key_blob),
             host_signature: Bytes::copy_from_slice(signature),
         }));
         if let Some(exchange) = &mut self.exchange {
             exchange.phase = Phase::Asked(keys);
         }
-        Ok(Some(Incoming::HostKey(host_key)))
+        Ok(Some(Incoming::HostKey(shown)))
     }
 
     /// Server: the client's half; our half, proof and NEWKEYS go out at once.
@@ -68,18 +66,18 @@ impl Transport {
         reader.finish()?;
         let (their_kexinit, negotiated) = self.their_kexinit()?;
         let (server_public, secret) = method::respond(negotiated.kex, client_public)?;
-        let host_key = self.host_key_for(negotiated)?.public().clone();
+        let host_key = self.host_key_for(negotiated)?.shown(negotiated.host_key);
         let exchange_hash = self
-            .transcript(&their_kexinit, host_key.blob(), client_public, &server_public)?
+            .transcript(&their_kexinit, &host_key, client_public, &server_public)?
             .hash(method::hash(negotiated.kex), &secret);
         let signature = self
             .host_key_for(negotiated)?
-            .sign(negotiated.host_key, &exchange_hash)?;
+            .sign(negotiated.host_key.signature(), &exchange_hash)?;
         let keys = self.derive(negotiated, &secret, &exchange_hash)?;
         self.control.push(|packet| {
             packet
                 .byte(KEX_ECDH_REPLY)
-                .string(host_key.blob())
+                .string(&host_key)
                 .string(&server_public)
                 .string(&signature);
         });
@@ -157,10 +155,9 @@ impl Transport {
         let Role::Server { host_keys, .. } = &self.role else {
             return Err(Error::Crypto);
         };
-        let key_type = negotiated.host_key.key_type();
         host_keys
             .iter()
-            .find(|key| key.public().key_type() == key_type)
+            .find(|key| key.shows(negotiated.host_key))
             .ok_or(Error::Crypto)
     }
 

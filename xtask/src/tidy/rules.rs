@@ -179,6 +179,9 @@ const DESCRIPTOR_MODULES: &[&str] = &["reactor", "stream", "stdio", "link", "dri
 /// Where a clock is read: both loops' `turn`, and the part of it that turns a deadline into a timeout.
 const CLOCK_READERS: &[(&str, &str)] = &[("reactor", "turn"), ("reactor", "wait"), ("driver", "turn")];
 
+/// Where the date is read, which certificates want to know: nothing that waits asks it.
+const CALENDAR_READER: (&str, &str) = ("run/wall_clock", "unix_seconds");
+
 /// Modules that hand values between threads: the mailbox of mux-core, the blocking pool of mux-cli.
 const SHARING_MODULES: &[&str] = &["mailbox", "pool"];
 
@@ -236,7 +239,11 @@ fn clock(tree: &Tree, found: &mut Vec<Finding>) {
                 && CLOCK_READERS
                     .iter()
                     .any(|(module, reader)| file.is_in_module(&[module]) && function == Some(reader));
-            if reads && !is_turn {
+            let is_calendar = file.package() == "mux-cli"
+                && name.path.ends_with("SystemTime::now")
+                && file.is_in_module(&[CALENDAR_READER.0])
+                && function == Some(CALENDAR_READER.1);
+            if reads && !is_turn && !is_calendar {
                 found.push(finding(
                     file,
                     name.line,

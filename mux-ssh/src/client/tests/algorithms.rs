@@ -26,10 +26,12 @@ fn rsa() -> PublicKey {
 fn asked(accepted: Option<Vec<SignatureAlgorithm>>) -> (Result<(), Error>, Option<SignatureAlgorithm>, bool) {
     let identity = Identity {
         key: rsa(),
+        certificate: None,
         proven: true,
         hardware: false,
     };
     let config = AuthConfig {
+        distrusted: false,
         user: "root".to_owned(),
         identities: vec![identity],
         cautious: false,

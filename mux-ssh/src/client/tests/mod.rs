@@ -10,6 +10,7 @@
 
 mod algorithms;
 mod channels;
+mod direct;
 mod flights;
 mod greeting;
 mod hostile_auth;

@@ -57,6 +57,7 @@ impl UserKey {
     pub(super) fn identity(&self, proven: bool) -> Identity {
         Identity {
             key: self.public.clone(),
+            certificate: None,
             proven,
             hardware: false,
         }

@@ -207,7 +207,7 @@ fn every_honoured_keyword_arrives() {
 
 #[test]
 fn lines_without_effect_are_noted_once_with_their_place() {
-    let world = World::user("SendEnv LANG\nMatch final\n SetEnv A=b\nHost other\n Compression yes\n");
+    let world = World::user("EscapeChar ~\nMatch final\n Tunnel no\nHost other\n IPQoS ef\n");
     let notes: Vec<String> = world
         .resolve("a")
         .unwrap()
@@ -218,8 +218,8 @@ fn lines_without_effect_are_noted_once_with_their_place() {
     assert_eq!(
         notes,
         [
-            "/home/me/.ssh/config line 1: SendEnv has no effect",
-            "/home/me/.ssh/config line 3: SetEnv has no effect"
+            "/home/me/.ssh/config line 1: EscapeChar has no effect",
+            "/home/me/.ssh/config line 3: Tunnel has no effect"
         ]
     );
 }

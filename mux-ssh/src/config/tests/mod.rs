@@ -4,6 +4,7 @@
 
 mod distributions;
 mod errors;
+mod fields;
 mod index;
 mod lines;
 mod random;

@@ -89,3 +89,38 @@ pub(super) const SAMPLES: &[Sample] = &[
         ),
     },
 ];
+
+/// Security keys and signatures by them over [`SIGNED_BY_SECURITY_KEYS`], as in OpenSSH's own tests. Their private halves
+/// leave no device, so that there is no way to make some here.
+pub(super) const SECURITY_KEYS: &[Sample] = &[
+    Sample {
+        algorithm: SignatureAlgorithm::SkEd25519,
+        fingerprint: "SHA256:pbI9wlyrFSsUbp+GTiIAOqNMvoajbF2tHsPMECyrMYU",
+        blob: concat!(
+            "0000001a736b2d7373682d65643235353139406f70656e7373682e636f6d000000209b1a0d85d062bb9ce9b8a50980c8",
+            "2b861239e1bece6ad13b633db74dffffb2c7000000047373683a",
+        ),
+        signature: concat!(
+            "0000001a736b2d7373682d65643235353139406f70656e7373682e636f6d0000004022fbb7938d6ffe2d0d8cfac083f8",
+            "a16d1f59fb545149a27fd2645b31383c95f1c5939452a3eb5ed8b3552be5357ab9a117421724f2b040da84081d33c034",
+            "b20f0112345678",
+        ),
+    },
+    Sample {
+        algorithm: SignatureAlgorithm::SkEcdsaNistp256,
+        fingerprint: "SHA256:/ALxJUlmDPE0gxeL1nZip4oXm1VG1qmR2xL5iUzZD1A",
+        blob: concat!(
+            "00000022736b2d65636473612d736861322d6e69737470323536406f70656e7373682e636f6d000000086e6973747032",
+            "35360000004104a0d56b98d1713e55ec4eb2b26c158bb1c95a1ee9e43fa179b2cf6a441ca670f66a3259e86ff85b3ba1",
+            "9585a7725598eb726ca43a76f7d46586ae404fcebf83c0000000047373683a",
+        ),
+        signature: concat!(
+            "00000022736b2d65636473612d736861322d6e69737470323536406f70656e7373682e636f6d00000048000000207a21",
+            "1b0cb2f22293df3c1dd53600f55fc8a28ee1ff7cc2254b72abf42282dfc7000000206ce2753c2aec3fe415aed78dca7f",
+            "2a475b22ce0c7d0a5f016ff439c89a8e5a730112345678",
+        ),
+    },
+];
+
+/// Namespace and content of what they signed.
+pub(super) const SIGNED_BY_SECURITY_KEYS: (&str, &str) = ("unittest", "This is a test, this is only a test");

@@ -9,7 +9,7 @@
 use aws_lc_rs::digest;
 use bytes::BytesMut;
 
-use super::samples::{SAMPLES, Sample};
+use super::samples::{SAMPLES, SECURITY_KEYS, SIGNED_BY_SECURITY_KEYS, Sample};
 use super::{KeyBlobError, MAX_RSA_BITS, PublicKey};
 use crate::Violation;
 use crate::algorithms::{KeyType, SignatureAlgorithm};
@@ -25,11 +25,15 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 /// What `ssh-keygen -Y sign -n t` signs for a file that holds `data` (OpenSSH PROTOCOL.sshsig).
 fn signed_data() -> BytesMut {
+    signed_file("t", "data")
+}
+
+fn signed_file(namespace: &str, content: &str) -> BytesMut {
     let mut data = BytesMut::new();
-    let hash = digest::digest(&digest::SHA512, b"data");
+    let hash = digest::digest(&digest::SHA512, content.as_bytes());
     Writer::new(&mut data)
         .raw(b"SSHSIG")
-        .string("t")
+        .string(namespace)
         .string("")
         .string("sha512")
         .string(hash.as_ref());
@@ -64,6 +68,29 @@ fn signatures_by_openssh_are_good() {
     for sample in SAMPLES {
         let result = key(sample).verify(sample.algorithm, &signed_data(), &bytes(sample.signature));
         assert_eq!(result, Ok(()), "{:?}", sample.algorithm);
+    }
+}
+
+#[test]
+fn signatures_by_security_keys_are_good_and_any_changed_bit_makes_them_bad() {
+    let (namespace, content) = SIGNED_BY_SECURITY_KEYS;
+    let data = signed_file(namespace, content);
+    for sample in SECURITY_KEYS {
+        let (key, good) = (key(sample), bytes(sample.signature));
+        assert_eq!(key.fingerprint_sha256(), sample.fingerprint);
+        assert!(key.key_type().is_security_key());
+        assert_eq!(key.verify(sample.algorithm, &data, &good), Ok(()), "{key:?}");
+        for offset in 0..good.len() {
+            let mut bad = good.clone();
+            bad[offset] ^= 1;
+            assert!(
+                key.verify(sample.algorithm, &data, &bad).is_err(),
+                "{key:?} {offset}"
+            );
+        }
+        for length in 0..good.len() {
+            assert!(key.verify(sample.algorithm, &data, &good[..length]).is_err());
+        }
     }
 }
 

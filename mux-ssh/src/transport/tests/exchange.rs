@@ -1,10 +1,10 @@
 //! The first key exchange as it should go: algorithms, flights, what is kept and what is forgotten.
 
 use super::pair::{Pair, ed25519_key, offer, server_config};
-use crate::algorithms::{Cipher, Kex, KeyType, Mac, SignatureAlgorithm};
+use crate::algorithms::{Cipher, HostKeyAlgorithm, Kex, KeyType, Mac, SignatureAlgorithm};
 use crate::message;
 use crate::transport::kexinit::{KexInit, Side};
-use crate::transport::{Incoming, OUR_IDENT, ServerTransportConfig, Transport, TransportConfig};
+use crate::transport::{Incoming, OUR_IDENT, ServerTransportConfig, ShownKey, Transport, TransportConfig};
 use crate::{Error, Incompatible};
 
 #[test]
@@ -36,12 +36,18 @@ fn the_peer_is_reported_step_by_step() {
         [
             Incoming::Ident,
             Incoming::KexInit,
-            Incoming::HostKey(key.clone()),
+            Incoming::HostKey(ShownKey {
+                key: key.clone(),
+                certificate: None
+            }),
             Incoming::NewKeys { first: true }
         ]
     );
     assert!(matches!(pair.client.incoming[4], Incoming::ExtInfo(_)));
-    assert_eq!(pair.client.transport.host_key(), Some(&key));
+    assert_eq!(
+        pair.client.transport.host_key().map(|blob| &**blob),
+        Some(key.blob())
+    );
     let session = pair.client.transport.session_id().unwrap();
     let signature = pair.client.transport.host_signature().unwrap();
     assert_eq!(
@@ -168,7 +174,7 @@ fn nothing_in_common_names_what_the_server_offers() {
         Incompatible::Kex("curve25519-sha256".into()),
     );
     check(
-        offer(|ours| ours.host_keys = vec![SignatureAlgorithm::RsaSha2_512]),
+        offer(|ours| ours.host_keys = vec![HostKeyAlgorithm::RsaSha2_512]),
         server_config(),
         Incompatible::HostKey("ssh-ed25519".into()),
     );
@@ -206,20 +212,66 @@ fn host_key_types_that_are_known_come_first_as_in_openssh() {
         config.algorithms.host_keys_explicit = explicit;
         Transport::client(config).offer.host_keys
     };
-    let default = SignatureAlgorithm::ALL;
+    let plain = |algorithm: &&HostKeyAlgorithm| !algorithm.is_certificate();
+    let default: Vec<_> = HostKeyAlgorithm::ALL
+        .iter()
+        .copied()
+        .filter(|algorithm| plain(&algorithm))
+        .collect();
     assert_eq!(order(&[], false), default);
     assert_eq!(
         order(&[KeyType::Ed25519, KeyType::Rsa], false),
         default,
         "the first is known anyway"
     );
-    assert_eq!(order(&[KeyType::Rsa], true), default, "someone chose the order");
+    let chosen = order(&[KeyType::Rsa], true);
+    assert_eq!(chosen, HostKeyAlgorithm::ALL, "someone chose the order");
     let rsa_first = order(&[KeyType::Rsa], false);
     assert_eq!(
         rsa_first[..2],
-        [SignatureAlgorithm::RsaSha2_512, SignatureAlgorithm::RsaSha2_256]
+        [HostKeyAlgorithm::RsaSha2_512, HostKeyAlgorithm::RsaSha2_256]
     );
-    assert_eq!(rsa_first[2..], default[..4]);
+    assert_eq!(rsa_first[2..], default[..6]);
+}
+
+#[test]
+fn certificates_are_asked_for_first_where_an_authority_is_known_and_nowhere_else() {
+    let order = |known: &[KeyType], list: Option<&str>, known_authority: bool| {
+        let mut config = TransportConfig {
+            known_host_key_types: known.to_vec(),
+            known_authority,
+            ..TransportConfig::default()
+        };
+        if let Some(list) = list {
+            config.algorithms.set_host_keys(list).unwrap();
+        }
+        Transport::client(config).offer.host_keys
+    };
+    let certificates =
+        |order: &[HostKeyAlgorithm]| order.iter().take_while(|one| one.is_certificate()).count();
+    // What `ssh -vv` 9.2 offers where known_hosts has such lines.
+    assert_eq!(order(&[], None, true), HostKeyAlgorithm::ALL);
+    assert_eq!(order(&[KeyType::Ed25519], None, true), HostKeyAlgorithm::ALL);
+    let rsa = order(&[KeyType::Rsa], None, true);
+    assert_eq!(certificates(&rsa), 8);
+    assert_eq!(
+        rsa[8..10],
+        [HostKeyAlgorithm::RsaSha2_512, HostKeyAlgorithm::RsaSha2_256]
+    );
+    for list in [None, Some("+ssh-rsa"), Some("-ecdsa-*")] {
+        assert_eq!(certificates(&order(&[], list, false)), 0, "{list:?}");
+    }
+    // Who lists them gets them.
+    let listed = "ssh-ed25519-cert-v01@openssh.com,ssh-ed25519";
+    let both = [HostKeyAlgorithm::Ed25519Cert, HostKeyAlgorithm::Ed25519];
+    assert_eq!(order(&[], Some(listed), false), both);
+    assert_eq!(order(&[KeyType::Rsa], Some(listed), true), both);
+    let only = order(
+        &[],
+        Some("-ssh-*,rsa-*,ecdsa-*2-nistp???,sk-*@openssh.com"),
+        false,
+    );
+    assert!(only.iter().all(|one| one.is_certificate()), "{only:?}");
 }
 
 #[test]

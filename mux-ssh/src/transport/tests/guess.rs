@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 
 use super::pair::{Pair, ed25519_key, server_config};
-use crate::algorithms::{Algorithms, Kex, KeyType, SignatureAlgorithm};
+use crate::algorithms::{Algorithms, HostKeyAlgorithm, Kex, KeyType};
 use crate::message::{KEX_ECDH_REPLY, KEXINIT};
 use crate::transport::kexinit::{self, Side};
 use crate::transport::{GuessRule, HostKey, Incoming, ServerMemory, ServerTransportConfig, TransportConfig};
@@ -24,7 +24,7 @@ const UNKNOWN: [(&str, GuessRule); 3] = [
     ("SSH-2.0-x", GuessRule::Ignored),
 ];
 
-fn memory(kex: Kex, host_key: SignatureAlgorithm) -> ServerMemory {
+fn memory(kex: Kex, host_key: HostKeyAlgorithm) -> ServerMemory {
     ServerMemory {
         first_kex: kex.name().to_owned(),
         first_host_key: host_key.name().to_owned(),
@@ -83,7 +83,7 @@ fn fate(client: TransportConfig, server: ServerTransportConfig) -> Fate {
 fn a_right_guess_is_used_by_every_server() {
     for rule in RULES.into_iter().chain(UNKNOWN) {
         for &kex in Kex::ALL {
-            let guess = client(memory(kex, SignatureAlgorithm::Ed25519));
+            let guess = client(memory(kex, HostKeyAlgorithm::Ed25519));
             assert_eq!(fate(guess, server(rule, &[kex])), Fate::Used, "{rule:?} {kex:?}");
         }
     }
@@ -111,7 +111,7 @@ fn a_right_guess_saves_a_flight() {
     };
     assert_eq!(flights(None), 3);
     assert_eq!(
-        flights(Some(memory(Kex::Mlkem768X25519, SignatureAlgorithm::Ed25519))),
+        flights(Some(memory(Kex::Mlkem768X25519, HostKeyAlgorithm::Ed25519))),
         2
     );
 }
@@ -127,7 +127,7 @@ fn what_is_learned_makes_the_next_guess_right() {
     );
     first.run();
     let learned = first.client.transport.learned().unwrap().clone();
-    let mut expected = memory(Kex::Mlkem768X25519, SignatureAlgorithm::Ed25519);
+    let mut expected = memory(Kex::Mlkem768X25519, HostKeyAlgorithm::Ed25519);
     expected.ident = "SSH-2.0-tinyssh_20230101".to_owned();
     expected.post_quantum = true;
     assert_eq!(learned, expected);
@@ -136,7 +136,7 @@ fn what_is_learned_makes_the_next_guess_right() {
 
 #[test]
 fn a_wrong_kex_is_dropped_or_makes_the_client_give_up() {
-    let guess = || client(memory(Kex::Curve25519, SignatureAlgorithm::Ed25519));
+    let guess = || client(memory(Kex::Curve25519, HostKeyAlgorithm::Ed25519));
     for (rule, expected) in RULES.into_iter().zip([
         Fate::Dropped,
         Fate::Dropped,
@@ -161,7 +161,7 @@ fn a_wrong_kex_is_dropped_or_makes_the_client_give_up() {
 
 #[test]
 fn the_guessed_kex_behind_the_servers_first_is_dropped_or_used_by_rule() {
-    let guess = || client(memory(Kex::Curve25519, SignatureAlgorithm::Ed25519));
+    let guess = || client(memory(Kex::Curve25519, HostKeyAlgorithm::Ed25519));
     let list = [Kex::EcdhNistp256, Kex::Curve25519];
     for (rule, expected) in
         RULES
@@ -177,7 +177,7 @@ fn the_guessed_kex_behind_the_servers_first_is_dropped_or_used_by_rule() {
 
 #[test]
 fn another_first_host_key_is_dropped_or_used_by_rule() {
-    let guess = || client(memory(Kex::Curve25519, SignatureAlgorithm::EcdsaNistp256));
+    let guess = || client(memory(Kex::Curve25519, HostKeyAlgorithm::EcdsaNistp256));
     for (rule, expected) in
         RULES
             .into_iter()
@@ -207,7 +207,7 @@ fn guesses(config: TransportConfig) -> bool {
 
 #[test]
 fn nothing_is_guessed_without_memory_that_fits() {
-    let good = || client(memory(Kex::Curve25519, SignatureAlgorithm::Ed25519));
+    let good = || client(memory(Kex::Curve25519, HostKeyAlgorithm::Ed25519));
     assert!(guesses(good()));
     let check = |name: &str, change: &dyn Fn(&mut TransportConfig)| {
         let mut config = good();
@@ -233,6 +233,9 @@ fn nothing_is_guessed_without_memory_that_fits() {
     check("against a chosen kex order", &|config| {
         config.algorithms.kex_explicit = true
     });
+    check("a plain key where a certificate is wanted", &|config| {
+        config.known_authority = true;
+    });
     check("against a chosen host key order", &|config| {
         config.algorithms.host_keys.reverse();
         config.algorithms.host_keys_explicit = true;
@@ -241,7 +244,7 @@ fn nothing_is_guessed_without_memory_that_fits() {
 
 #[test]
 fn a_chosen_order_that_fits_is_guessed() {
-    let mut config = client(memory(Kex::Curve25519, SignatureAlgorithm::Ed25519));
+    let mut config = client(memory(Kex::Curve25519, HostKeyAlgorithm::Ed25519));
     config
         .algorithms
         .set_kex("curve25519-sha256,ecdh-sha2-nistp256")
@@ -251,7 +254,7 @@ fn a_chosen_order_that_fits_is_guessed() {
 
 #[test]
 fn the_offer_is_never_shortened_and_keeps_its_order_behind_the_guess() {
-    let config = client(memory(Kex::Curve25519, SignatureAlgorithm::RsaSha2_512));
+    let config = client(memory(Kex::Curve25519, HostKeyAlgorithm::RsaSha2_512));
     let offer = crate::transport::Transport::client(config).offer;
     let rest = |all: &[Kex]| {
         all.iter()
@@ -261,13 +264,17 @@ fn the_offer_is_never_shortened_and_keeps_its_order_behind_the_guess() {
     };
     assert_eq!(offer.kex[0], Kex::Curve25519);
     assert_eq!(offer.kex[1..], rest(Kex::ALL));
-    assert_eq!(offer.host_keys[0], SignatureAlgorithm::RsaSha2_512);
-    assert_eq!(offer.host_keys.len(), SignatureAlgorithm::ALL.len());
+    assert_eq!(offer.host_keys[0], HostKeyAlgorithm::RsaSha2_512);
+    assert_eq!(
+        offer.host_keys.len(),
+        HostKeyAlgorithm::ALL.len() / 2,
+        "no certificates"
+    );
 }
 
 #[test]
 fn a_server_that_has_learned_a_post_quantum_method_is_not_held_to_a_classical_one() {
-    let stale = client(memory(Kex::Curve25519, SignatureAlgorithm::Ed25519));
+    let stale = client(memory(Kex::Curve25519, HostKeyAlgorithm::Ed25519));
     assert_eq!(fate(stale, server(RULES[0], Kex::ALL)), Fate::Rejected);
 }
 
@@ -283,7 +290,7 @@ fn an_end_that_a_guess_may_have_caused_asks_for_another_try_without_it() {
     ];
     for end in ends {
         for (memory, guessed) in [
-            (Some(memory(Kex::Curve25519, SignatureAlgorithm::Ed25519)), true),
+            (Some(memory(Kex::Curve25519, HostKeyAlgorithm::Ed25519)), true),
             (None, false),
         ] {
             let config = TransportConfig {
@@ -303,7 +310,7 @@ fn an_end_that_a_guess_may_have_caused_asks_for_another_try_without_it() {
 #[test]
 fn a_wrong_signature_is_never_excused_by_a_guess() {
     let mut pair = Pair::new(
-        client(memory(Kex::Curve25519, SignatureAlgorithm::Ed25519)),
+        client(memory(Kex::Curve25519, HostKeyAlgorithm::Ed25519)),
         server(RULES[0], &[Kex::Curve25519]),
     );
     let mut hello = BytesMut::from(&pair.client.transmit(pair.now)[..]);
@@ -318,7 +325,7 @@ fn server_guess(kex: Kex, packets: u32) -> Pair {
     let mut pair = Pair::new(TransportConfig::default(), server(RULES[0], Kex::ALL));
     pair.server.transport.begin_exchange(pair.now).unwrap();
     let mut algorithms = Algorithms {
-        host_keys: vec![SignatureAlgorithm::Ed25519],
+        host_keys: vec![HostKeyAlgorithm::Ed25519],
         ..Algorithms::default()
     };
     algorithms.kex.retain(|&other| other != kex);
@@ -374,7 +381,7 @@ fn a_guess_again_on_every_rekey_is_dropped_again_and_keeps_nothing() {
 #[test]
 fn a_kexinit_alone_is_no_answer_to_a_guess() {
     let mut pair = Pair::new(
-        client(memory(Kex::Curve25519, SignatureAlgorithm::Ed25519)),
+        client(memory(Kex::Curve25519, HostKeyAlgorithm::Ed25519)),
         server(RULES[0], &[Kex::Curve25519]),
     );
     let hello = pair.server.transmit(pair.now);

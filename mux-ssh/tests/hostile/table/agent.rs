@@ -38,8 +38,8 @@ fn asked(ask: Ask) -> AgentClient {
     match ask {
         Ask::Nothing => {}
         Ask::Identities => client.request_identities(),
-        Ask::Sign => client.sign(USER.public(), SignatureAlgorithm::Ed25519, b"data"),
-        Ask::Bind => client.bind_session(USER.public(), b"session", b"signature"),
+        Ask::Sign => client.sign(USER.public().blob(), SignatureAlgorithm::Ed25519, b"data"),
+        Ask::Bind => client.bind_session(USER.public().blob(), b"session", b"signature"),
     }
     client.poll_transmit(Instant::now(), &mut SendQueue::new());
     client

@@ -162,6 +162,7 @@ impl Case {
         let host = HOST.host_key().unwrap();
         let identity = Identity {
             key: USER.public().clone(),
+            certificate: None,
             proven: true,
             hardware: false,
         };

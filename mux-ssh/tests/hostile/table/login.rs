@@ -88,6 +88,7 @@ fn nobody_is_in(pair: &mut Pair) {
 fn identity(key: &PrivateKey, proven: bool) -> Identity {
     Identity {
         key: key.public().clone(),
+        certificate: None,
         proven,
         hardware: false,
     }

@@ -6,6 +6,7 @@
 //! Names that a row's author thought of are grouped by layer; within a layer every kind of wrong occurs.
 
 pub(crate) mod agent;
+pub(crate) mod certificates;
 pub(crate) mod connection;
 pub(crate) mod files;
 pub(crate) mod harness;
@@ -112,6 +113,7 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
     [
         packets::ROWS,
         kex::ROWS,
+        certificates::ROWS,
         rekey::ROWS,
         login::ROWS,
         connection::ROWS,

@@ -37,7 +37,7 @@ fn bulk(server: RekeyLimits, client: RekeyLimits) -> Case {
 }
 
 /// A command runs, and the server wants new keys by this plan.
-fn during_rekey(plan: Plan) -> Case {
+pub(crate) fn during_rekey(plan: Plan) -> Case {
     Case::new(plan)
         .reply(Reply::Nothing)
         .kex(CURVE)

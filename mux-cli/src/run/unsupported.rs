@@ -1,0 +1,192 @@
+//! What a host's configuration asks for and this program does not do. Decides which of it fails the host, because
+//! leaving it out would connect somewhere else, as someone else or less safely, and which is only said; never what a
+//! line means.
+
+use mux_ssh::config::{
+    AddKeysToAgent, ForwardAgent, HostConfig, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
+};
+
+/// # Errors
+/// The first line that can't be left out and is not supported: one line of text.
+pub(super) fn refuse(config: &HostConfig) -> Result<(), String> {
+    match refused(config) {
+        None => Ok(()),
+        Some((origin, keyword, value)) => Err(format!(
+            "{origin}: {keyword}{}{value}: not supported yet",
+            if value.is_empty() { "" } else { " " }
+        )),
+    }
+}
+
+/// A line: where, which keyword, and its value for a message.
+type Line<'a> = (&'a Origin, &'static str, String);
+
+/// One entry for each keyword. Whoever makes one work takes its entry away.
+fn refused(config: &HostConfig) -> Option<Line<'_>> {
+    let (login, keys) = (&config.login, &config.host_keys);
+    let lines = [
+        proxy(config),
+        bound("BindAddress", config.bind_address.as_ref()),
+        bound("BindInterface", config.bind_interface.as_ref()),
+        login
+            .certificate_files
+            .first()
+            .and_then(|file| bound("CertificateFile", Some(file))),
+        bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
+        keys.known_hosts_command
+            .as_ref()
+            .map(|command| (&command.origin, "KnownHostsCommand", command.value.join(" "))),
+    ];
+    lines.into_iter().flatten().next()
+}
+
+fn proxy(config: &HostConfig) -> Option<Line<'_>> {
+    let proxy = config.proxy.as_ref()?;
+    Some(match &proxy.value {
+        Proxy::Jump(hops) => {
+            let hosts: Vec<&str> = hops.iter().map(|hop| hop.host.as_str()).collect();
+            (&proxy.origin, "ProxyJump", hosts.join(","))
+        }
+        // A command that hands over a socket can't be used as one that is a pipe.
+        Proxy::Command(_) if config.session.proxy_use_fdpass.value => (
+            &config.session.proxy_use_fdpass.origin,
+            "ProxyUseFdpass",
+            "yes".to_owned(),
+        ),
+        Proxy::Command(command) => (&proxy.origin, "ProxyCommand", command.clone()),
+    })
+}
+
+fn bound<'a>(keyword: &'static str, text: Option<&'a Sourced<String>>) -> Option<Line<'a>> {
+    text.map(|text| (&text.origin, keyword, text.value.clone()))
+}
+
+/// The lines that are understood and change nothing, for `-v`. One entry for each keyword, as above.
+pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
+    let (login, keys, session) = (&config.login, &config.host_keys, &config.session);
+    let named = |keyword, origin| Some((keyword, origin));
+    let on = |keyword, flag: &'_ Sourced<bool>| flag.value.then_some((keyword, flag.origin.clone()));
+    let lines = [
+        on("GSSAPIAuthentication", &login.gssapi_authentication),
+        on("HostbasedAuthentication", &login.hostbased_authentication),
+        (login.add_keys_to_agent.value != AddKeysToAgent::No)
+            .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
+        (login.forward_agent.value != ForwardAgent::No)
+            .then(|| ("ForwardAgent", login.forward_agent.origin.clone())),
+        (login.security_key_provider.as_ref())
+            .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),
+        // The name's key is verified all the same; an address that is filed under another key ends nothing.
+        on("CheckHostIP", &keys.check_host_ip),
+        // What the DNS vouches for is asked about like any other: stricter than wanted, never laxer.
+        (keys.verify_host_key_dns.value != YesNoAsk::No)
+            .then(|| ("VerifyHostKeyDNS", keys.verify_host_key_dns.origin.clone())),
+        (keys.update_host_keys.value != YesNoAsk::No)
+            .then(|| ("UpdateHostKeys", keys.update_host_keys.origin.clone())),
+        // Without it localhost's key is verified like any other: stricter than asked, never laxer.
+        on(
+            "NoHostAuthenticationForLocalhost",
+            &keys.no_host_authentication_for_localhost,
+        ),
+        on("Compression", &session.compression),
+        (session.remote_command.as_ref()).and_then(|command| named("RemoteCommand", command.origin.clone())),
+        (!matches!(session.request_tty.value, RequestTty::Auto | RequestTty::No))
+            .then(|| ("RequestTTY", session.request_tty.origin.clone())),
+        (session.session_type.value != SessionType::Default)
+            .then(|| ("SessionType", session.session_type.origin.clone())),
+        on("PermitLocalCommand", &session.permit_local_command),
+        (session.version_addendum.as_ref()).and_then(|text| named("VersionAddendum", text.origin.clone())),
+    ];
+    let written = lines
+        .into_iter()
+        .flatten()
+        .filter(|(_, origin)| *origin != Origin::Default);
+    written
+        .map(|(keyword, origin)| format!("{origin}: {keyword} has no effect"))
+        .collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+mod tests {
+    use std::io::ErrorKind;
+
+    use mux_ssh::config::{Facts, Local, Need, Resolver, Step};
+
+    use super::*;
+
+    /// What the user's file says about `host`.
+    fn config(text: &str) -> HostConfig {
+        let local = Local {
+            home: "/home/me".to_owned(),
+            user: "me".to_owned(),
+            ..Local::default()
+        };
+        let mut resolver = Resolver::new(local);
+        let facts = Facts {
+            host: "host".to_owned(),
+            ..Facts::default()
+        };
+        loop {
+            match resolver.resolve(&facts).unwrap() {
+                Step::Done(config) => return config,
+                Step::Need(Need::File(path)) if path == "/home/me/.ssh/config" => {
+                    resolver.supply_file(path, Ok(text.as_bytes()));
+                }
+                Step::Need(Need::File(path)) => resolver.supply_file(path, Err(ErrorKind::NotFound)),
+                Step::Need(Need::Glob(pattern)) => panic!("{pattern} in {text}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_decides_where_as_whom_or_how_safely_fails_the_host() {
+        for line in [
+            "ProxyJump gate",
+            "ProxyJump a,b",
+            "ProxyCommand nc x 22",
+            "BindAddress 10.0.0.1",
+            "BindInterface eth0",
+            "CertificateFile /id-cert.pub",
+            "PKCS11Provider /lib/p11.so",
+            "KnownHostsCommand /bin/keys %H",
+        ] {
+            assert_eq!(
+                refuse(&config(&format!("# first\n{line}\n"))),
+                Err(format!("/home/me/.ssh/config line 2: {line}: not supported yet"))
+            );
+        }
+    }
+
+    #[test]
+    fn values_that_change_nothing_fail_nobody() {
+        for line in [
+            "ProxyJump none",
+            "ProxyCommand NONE",
+            "ProxyUseFdpass yes",
+            "AddressFamily inet6",
+            "CertificateFile none",
+            "KnownHostsCommand none",
+            "RevokedHostKeys none",
+            "CheckHostIP yes",
+            "VerifyHostKeyDNS yes",
+            "StrictHostKeyChecking ask",
+            "StrictHostKeyChecking off",
+            "GSSAPIAuthentication yes",
+        ] {
+            assert_eq!(refuse(&config(&format!("{line}\n"))), Ok(()), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_without_effect_are_told_with_their_place() {
+        assert_eq!(without_effect(&config("Port 22\n")), [""; 0]);
+        let lines = "ForwardAgent yes\nCompression no\nGSSAPIAuthentication yes\n";
+        assert_eq!(
+            without_effect(&config(lines)),
+            [
+                "/home/me/.ssh/config line 3: GSSAPIAuthentication has no effect",
+                "/home/me/.ssh/config line 1: ForwardAgent has no effect",
+            ]
+        );
+    }
+}
