@@ -16,8 +16,8 @@ pub(crate) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
-        // The product's upper bits are the good ones; a table takes its place from the lower.
-        self.0.rotate_left(32)
+        // The product's upper bits are the good ones. A table takes a tag from the highest and the place from the lowest.
+        self.0 ^ (self.0 >> 32)
     }
 
     fn write(&mut self, bytes: &[u8]) {
