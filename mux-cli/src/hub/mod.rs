@@ -17,6 +17,7 @@ mod event;
 mod hop;
 mod host_certificate;
 mod host_key;
+pub(crate) mod ids;
 mod job;
 mod kill;
 mod linger;
@@ -37,7 +38,7 @@ mod session;
 mod stall;
 mod stdin;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::Hash;
 use std::time::Instant;
 
@@ -56,6 +57,7 @@ pub use request::{
 
 use children::Children;
 use hop::{Note, Role};
+use ids::IdMap;
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
 use parked::Parking;
@@ -80,7 +82,7 @@ const MIN_WINDOW: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Hub<K> {
     queue: VecDeque<Request>,
-    jobs: HashMap<RequestId, Job<K>>,
+    jobs: IdMap<RequestId, Job<K>>,
     shared: Shared<K>,
 }
 
@@ -90,21 +92,21 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     pub fn new(fanout: usize, expected: usize) -> Self {
         Self {
             queue: VecDeque::with_capacity(expected),
-            jobs: HashMap::with_capacity(fanout.min(expected)),
+            jobs: IdMap::with_capacity_and_hasher(fanout.min(expected), Default::default()),
             shared: Shared {
                 fanout: Fanout::new(fanout),
                 endpoints: Endpoints::default(),
                 children: Children::default(),
-                by_link: HashMap::new(),
+                by_link: IdMap::default(),
                 timers: BTreeSet::new(),
                 short: None,
                 actions: VecDeque::new(),
                 events: VecDeque::new(),
                 left_running: Vec::new(),
-                hops: HashMap::new(),
+                hops: IdMap::default(),
                 notes: VecDeque::new(),
                 parking: Parking::default(),
-                lingering: HashMap::new(),
+                lingering: std::collections::HashMap::new(),
                 max_window: window(fanout.min(expected)),
                 held: false,
             },

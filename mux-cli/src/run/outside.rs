@@ -25,6 +25,7 @@ use super::settings::{Prepared as Target, Profile};
 use super::signing::{Waiter, Waiting};
 use super::task::{Done, Task};
 use super::wall_clock;
+use crate::hub::ids::IdMap;
 use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -83,8 +84,8 @@ impl Known {
 /// The outside of a hub.
 #[derive(Debug)]
 pub(crate) struct Outside {
-    pub(super) targets: HashMap<RequestId, Known>,
-    offers: HashMap<usize, (Arc<Profile>, Arc<Offers>)>,
+    pub(super) targets: IdMap<RequestId, Known>,
+    offers: IdMap<usize, (Arc<Profile>, Arc<Offers>)>,
     pub(super) keyring: Keyring,
     pub(super) agents: Agents,
     pub(super) hosts: Hosts,
@@ -150,8 +151,8 @@ impl Outside {
             None => Gathering::default(),
         };
         Self {
-            targets: HashMap::new(),
-            offers: HashMap::new(),
+            targets: IdMap::default(),
+            offers: IdMap::default(),
             keyring: Keyring::default(),
             agents: Agents::default(),
             hosts,
