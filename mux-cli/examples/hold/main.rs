@@ -365,8 +365,10 @@ impl Hold {
             }
             client::Event::Stage(_)
             | client::Event::KeyRefused { .. }
-            | client::Event::HostKeys(_)
-            | client::Event::HostKeysProven(_)
+            | client::Event::Prompt { .. }
+            | client::Event::MethodRefused { .. }
+            | client::Event::PartialSuccess { .. }
+            | client::Event::PasswordExpired { .. }
             | client::Event::LoginUnanswered { .. }
             | client::Event::Banner(_)
             | client::Event::Greeting(_)
@@ -378,6 +380,8 @@ impl Hold {
             | client::Event::ExitSignal { .. }
             | client::Event::StdinRoom { .. }
             | client::Event::EnvRefused { .. }
+            | client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
             | client::Event::Disconnected { .. } => {}
         }
         Ok(())

@@ -216,9 +216,14 @@ fn connection(run: &ArgMatches, environment: &Environment) -> Result<Connection,
         connect_timeout: seconds(run, "connect-timeout").or(environment.connect_timeout()?),
         login_timeout: seconds(run, "login-timeout"),
         transport: *run.get_one::<Transport>("transport").expect("has a default"),
-        forward_agent: run.get_flag("forward-agent"),
-        forward_to_all: run.get_flag("forward-agent-to-all"),
+        forward_agent: is_on(run, "forward-agent"),
+        forward_to_all: is_on(run, "forward-agent-to-all"),
     })
+}
+
+/// A switch that not every subcommand has.
+fn is_on(run: &ArgMatches, id: &str) -> bool {
+    matches!(run.try_get_one::<bool>(id), Ok(Some(true)))
 }
 
 fn output(run: &ArgMatches) -> Result<OutputPlan, UsageError> {

@@ -27,6 +27,7 @@ mod outcome;
 mod pace;
 mod parked;
 mod phase;
+mod prompts;
 mod proxy;
 mod race;
 mod request;
@@ -134,6 +135,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 Answer::HostKey { question, judgement } => job.judged(cx, question, judgement),
                 Answer::ProveHostKeys(keys) => job.prove_host_keys(cx, keys),
                 Answer::Signed { question, signature } => job.signed(cx, question, signature),
+                Answer::Prompted { question, answers } => job.prompted(cx, question, answers),
                 Answer::Asking(asking) => job.asking(cx, asking),
                 Answer::Fed(data) => job.fed(cx, data),
             }

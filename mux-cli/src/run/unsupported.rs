@@ -28,10 +28,6 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
         proxy(config),
         bound("BindAddress", config.bind_address.as_ref()),
         bound("BindInterface", config.bind_interface.as_ref()),
-        login
-            .certificate_files
-            .first()
-            .and_then(|file| bound("CertificateFile", Some(file))),
         bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
     ];
     lines.into_iter().flatten().next()
@@ -60,7 +56,7 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
     let lines = [
         on("GSSAPIAuthentication", &login.gssapi_authentication),
         on("HostbasedAuthentication", &login.hostbased_authentication),
-        (login.add_keys_to_agent.value != AddKeysToAgent::No)
+        (login.add_keys_to_agent.value == AddKeysToAgent::Ask)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
         (login.security_key_provider.as_ref())
             .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),
@@ -123,12 +119,8 @@ mod tests {
     #[test]
     fn what_decides_where_as_whom_or_how_safely_fails_the_host() {
         for line in [
-            "ProxyJump gate",
-            "ProxyJump a,b",
-            "ProxyCommand nc x 22",
             "BindAddress 10.0.0.1",
             "BindInterface eth0",
-            "CertificateFile /id-cert.pub",
             "PKCS11Provider /lib/p11.so",
         ] {
             assert_eq!(
@@ -161,12 +153,12 @@ mod tests {
     #[test]
     fn lines_without_effect_are_told_with_their_place() {
         assert_eq!(without_effect(&config("Port 22\n")), [""; 0]);
-        let lines = "ForwardAgent yes\nCompression no\nGSSAPIAuthentication yes\n";
+        let lines = "CheckHostIP yes\nCompression no\nGSSAPIAuthentication yes\n";
         assert_eq!(
             without_effect(&config(lines)),
             [
                 "/home/me/.ssh/config line 3: GSSAPIAuthentication has no effect",
-                "/home/me/.ssh/config line 1: ForwardAgent has no effect",
+                "/home/me/.ssh/config line 1: CheckHostIP has no effect",
             ]
         );
     }
