@@ -227,6 +227,11 @@ fn connection(run: &ArgMatches, environment: &Environment) -> Result<Connection,
     })
 }
 
+/// A switch that not every subcommand has.
+fn is_on(run: &ArgMatches, id: &str) -> bool {
+    matches!(run.try_get_one::<bool>(id), Ok(Some(true)))
+}
+
 fn output(run: &ArgMatches) -> Result<OutputPlan, UsageError> {
     let named = run.get_one::<Format>("output").copied();
     let gathered = match (run.get_flag("gather"), run.get_flag("gather-all")) {

@@ -127,9 +127,6 @@ mod tests {
     #[test]
     fn what_decides_where_as_whom_or_how_safely_fails_the_host() {
         for line in [
-            "ProxyJump gate",
-            "ProxyJump a,b",
-            "ProxyCommand nc x 22",
             "BindAddress 10.0.0.1",
             "BindInterface eth0",
             "PKCS11Provider /lib/p11.so",
