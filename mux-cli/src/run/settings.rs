@@ -211,16 +211,7 @@ impl Settings {
             command_timeout: plan.timeout,
         };
         let mut profile = profile(config)?;
-        match &plan.action {
-            Action::Run(_) | Action::ListHosts => {}
-            // Whatever is new is written down, unless somebody has to look at it first.
-            Action::LearnHosts(learn) => {
-                profile.policy = match learn.yes || learn.from.is_some() {
-                    true => HostKeyPolicy::AcceptNew,
-                    false => HostKeyPolicy::Ask,
-                }
-            }
-        }
+        profile.policy = policy(plan, profile.policy);
         let profile = shared(&mut self.profile, profile);
         Ok(Prepared {
             request,
@@ -230,6 +221,15 @@ impl Settings {
             notes,
             warnings,
         })
+    }
+}
+
+/// Whatever is new is written down where host keys are learned, unless somebody has to look at it first.
+fn policy(plan: &Plan, configured: HostKeyPolicy) -> HostKeyPolicy {
+    match &plan.action {
+        Action::Run(_) | Action::ListHosts => configured,
+        Action::LearnHosts(learn) if learn.yes || learn.from.is_some() => HostKeyPolicy::AcceptNew,
+        Action::LearnHosts(_) => HostKeyPolicy::Ask,
     }
 }
 

@@ -29,6 +29,15 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
         bound("BindAddress", config.bind_address.as_ref()),
         bound("BindInterface", config.bind_interface.as_ref()),
         bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
+        Some(&login.hostbased_authentication)
+            .filter(|flag| flag.value)
+            .map(|flag| (&flag.origin, "HostbasedAuthentication", "yes".to_owned())),
+        // With an agent it is the agent that asks the device.
+        login
+            .security_key_provider
+            .as_ref()
+            .filter(|_| config.identity_agent.value.is_none())
+            .and_then(|provider| bound("SecurityKeyProvider", Some(provider))),
     ];
     lines.into_iter().flatten().next()
 }
@@ -55,7 +64,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
     let on = |keyword, flag: &'_ Sourced<bool>| flag.value.then_some((keyword, flag.origin.clone()));
     let lines = [
         on("GSSAPIAuthentication", &login.gssapi_authentication),
-        on("HostbasedAuthentication", &login.hostbased_authentication),
         (login.add_keys_to_agent.value == AddKeysToAgent::Ask)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
         (login.security_key_provider.as_ref())
@@ -125,6 +133,8 @@ mod tests {
             "BindAddress 10.0.0.1",
             "BindInterface eth0",
             "PKCS11Provider /lib/p11.so",
+            "HostbasedAuthentication yes",
+            "SecurityKeyProvider /lib/sk.so",
         ] {
             assert_eq!(
                 refuse(&config(&format!("# first\n{line}\n"))),
@@ -156,12 +166,12 @@ mod tests {
     #[test]
     fn lines_without_effect_are_told_with_their_place() {
         assert_eq!(without_effect(&config("Port 22\n")), [""; 0]);
-        let lines = "ForwardAgent yes\nCompression no\nGSSAPIAuthentication yes\n";
+        let lines = "SessionType none\nCompression no\nPermitLocalCommand yes\n";
         assert_eq!(
             without_effect(&config(lines)),
             [
-                "/home/me/.ssh/config line 3: GSSAPIAuthentication has no effect",
-                "/home/me/.ssh/config line 1: ForwardAgent has no effect",
+                "/home/me/.ssh/config line 1: SessionType has no effect",
+                "/home/me/.ssh/config line 3: PermitLocalCommand has no effect",
             ]
         );
     }
