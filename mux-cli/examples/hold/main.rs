@@ -364,7 +364,13 @@ impl Hold {
                 return Err(io::Error::other(format!("server {}: {reason:?}", held.server)));
             }
             client::Event::Stage(_)
+            | client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
             | client::Event::KeyRefused { .. }
+            | client::Event::Prompt { .. }
+            | client::Event::MethodRefused { .. }
+            | client::Event::PartialSuccess { .. }
+            | client::Event::PasswordExpired { .. }
             | client::Event::LoginUnanswered { .. }
             | client::Event::Banner(_)
             | client::Event::Greeting(_)
@@ -376,6 +382,8 @@ impl Hold {
             | client::Event::ExitSignal { .. }
             | client::Event::StdinRoom { .. }
             | client::Event::EnvRefused { .. }
+            | client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
             | client::Event::Disconnected { .. } => {}
         }
         Ok(())

@@ -17,6 +17,7 @@ use super::learning::Learning;
 use super::limits;
 use super::net::{Heard, Net};
 use super::offers::Offers;
+use super::prompting::Prompting;
 use super::questions::Questions;
 use super::settings::{Prepared as Target, Profile};
 use super::signing::{Waiter, Waiting};
@@ -35,7 +36,7 @@ pub(crate) struct Known {
     pub(super) host: HostId,
     pub(super) profile: Arc<Profile>,
     server: Server,
-    user: String,
+    pub(super) user: String,
     /// As it was asked for.
     pub(super) shown: Typed,
     /// It is only on the way to others.
@@ -94,6 +95,8 @@ pub(crate) struct Outside {
     pub(super) locked: HashMap<KeyId, Vec<Waiter>>,
     /// What a person is asked.
     pub(super) questions: Questions,
+    /// What servers want to know.
+    pub(super) prompting: Prompting,
     /// Unknown host keys for the next question, and those of the one that is being asked.
     pub(super) gathering: Gathering,
     pub(super) asked: Vec<Unknown>,
@@ -155,6 +158,7 @@ impl Outside {
             unprepared: Vec::new(),
             locked: HashMap::new(),
             questions: Questions::default(),
+            prompting: Prompting::default(),
             gathering,
             asked: Vec::new(),
             asks_no_more: false,
@@ -166,6 +170,7 @@ impl Outside {
 
     /// Hears of a target, which is shown to people as `shown`.
     pub(crate) fn add(&mut self, target: &Target, shown: &Typed) {
+        self.prompting.add(&target.request.user);
         self.targets.insert(target.request.id, Known::new(target, shown));
     }
 
@@ -214,8 +219,12 @@ impl Outside {
                     },
                 );
             }
+            Action::Prompt { question, prompt } => {
+                self.prompt(now, net, ticket, (question, prompt));
+            }
             Action::SigningOver => {
                 self.agents.over(net, ticket);
+                self.prompting.forget(ticket);
                 for waiting in self.locked.values_mut() {
                     waiting.retain(|waiting| waiting.ticket() != ticket);
                 }
@@ -291,7 +300,8 @@ impl Outside {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let questions = self.host_keys_due();
+        let questions = [self.host_keys_due(), self.prompts_due()];
+        let questions = questions.into_iter().flatten().min();
         [self.pool.poll_timeout(), self.agents.poll_timeout(), questions]
             .into_iter()
             .flatten()
@@ -302,6 +312,7 @@ impl Outside {
     pub(crate) fn stood_still(&mut self, late: Duration) {
         self.agents.stood_still(late);
         self.gathering.stood_still(late);
+        self.prompting.stood_still(late);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {
@@ -309,6 +320,9 @@ impl Outside {
         self.agents.handle_timeout(now, net);
         if self.host_keys_due().is_some_and(|at| at <= now) {
             self.ask_about_host_keys(now, net);
+        }
+        if self.prompts_due().is_some_and(|at| at <= now) {
+            self.ask_prompts(now, net);
         }
         self.collect(now, net);
     }
@@ -418,9 +432,14 @@ impl Outside {
             Done::Read { ticket, result } => self.fed(ticket, result),
             Done::Arrived(arrival) => self.arrived(now, arrival),
             // Nobody asks any more if it was given up meanwhile.
-            Done::Unlocked { .. } | Done::Confirmed(_) if self.questions.asking.take().is_none() => {}
+            Done::Unlocked { .. } | Done::Answered { .. } | Done::Confirmed(_)
+                if self.questions.asking.take().is_none() => {}
             Done::Unlocked { key, result } => {
                 self.unlocked(now, net, key, result);
+                self.ask_next(now, net);
+            }
+            Done::Answered { subject, answers } => {
+                self.answered(&subject, answers);
                 self.ask_next(now, net);
             }
             Done::Confirmed(yes) => {

@@ -12,6 +12,7 @@ use mux_ssh::config::{AddKeysToAgent, AddressFamily, HostConfig, HostKeyPolicy, 
 use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
+use super::methods::Ways;
 use super::{forwarding, unsupported};
 use crate::hub::{Level, Request, RequestId, Route, SshOptions, Transport};
 use crate::plan::{Action, Connection, Family, Plan};
@@ -171,7 +172,7 @@ impl Settings {
     ) -> Result<Prepared, String> {
         let connection = &plan.connection;
         let forwarding = forwarding::decide(&config, connection, self.hosts);
-        let options = ssh_options(&config, connection, forwarding.socket)?;
+        let options = ssh_options(&config, connection, self.hosts, forwarding.socket)?;
         let options = shared(&mut self.options, options);
         let host_key_name = match &config.host_key_alias {
             Some(alias) => HostId::alias(&alias.value),
@@ -259,11 +260,15 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
 fn ssh_options(
     config: &HostConfig,
     connection: &Connection,
+    hosts: usize,
     forward_agent: Option<Arc<str>>,
 ) -> Result<SshOptions, String> {
+    let Ways { methods, left_out } = Ways::new(config, hosts <= 1);
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
+        methods,
+        left_out,
         family: family(config, connection),
         forward_agent,
         rekey: rekey(config),
