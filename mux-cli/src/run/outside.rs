@@ -20,8 +20,9 @@ use super::offers::Offers;
 use super::prompting::Prompting;
 use super::questions::Questions;
 use super::settings::{Prepared as Target, Profile};
-use super::signing::Waiting;
+use super::signing::{Waiter, Waiting};
 use super::task::{Done, Task};
+use super::wall_clock;
 use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -91,7 +92,7 @@ pub(crate) struct Outside {
     /// Attempts that wait for the list of an agent.
     unprepared: Vec<Ticket>,
     /// Signatures that wait for a passphrase, by key.
-    pub(super) locked: HashMap<KeyId, Vec<Waiting>>,
+    pub(super) locked: HashMap<KeyId, Vec<Waiter>>,
     /// What a person is asked.
     pub(super) questions: Questions,
     /// What servers want to know.
@@ -225,7 +226,7 @@ impl Outside {
                 self.agents.over(net, ticket);
                 self.prompting.forget(ticket);
                 for waiting in self.locked.values_mut() {
-                    waiting.retain(|waiting| waiting.ticket != ticket);
+                    waiting.retain(|waiting| waiting.ticket() != ticket);
                 }
                 self.collect(now, net);
             }
@@ -276,7 +277,8 @@ impl Outside {
         warnings.extend(self.input.iter_mut().flat_map(Input::warnings));
         warnings.append(&mut self.complaints.waiting);
         let warnings = warnings.into_iter().map(|text| (Level::Warning, text));
-        let remarks = self.remarks.waiting.drain(..);
+        let given = self.agents.remarks().into_iter();
+        let remarks = self.remarks.waiting.drain(..).chain(given);
         warnings
             .chain(remarks.map(|text| (Level::Verbose, text)))
             .collect()
@@ -347,7 +349,7 @@ impl Outside {
         self.answers.push_back((ticket, answer));
     }
 
-    fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
+    pub(super) fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
         let Some(known) = self.targets.get(&ticket.request) else {
             return;
         };
@@ -355,6 +357,11 @@ impl Outside {
         let Some(offers) = self.offers(now, net, &profile) else {
             return self.unprepared.push(ticket);
         };
+        if let Some(key) = offers.to_open_first()
+            && self.has_to_be_opened(now, net, key, ticket)
+        {
+            return;
+        }
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
@@ -379,7 +386,9 @@ impl Outside {
     fn offers(&mut self, now: Instant, net: &mut Net, profile: &Arc<Profile>) -> Option<Arc<Offers>> {
         // The profile is kept beside its offers, so that its address names no other one.
         let name = Arc::as_ptr(profile).addr();
-        if let Some((_, offers)) = self.offers.get(&name) {
+        if let Some((_, offers)) = self.offers.get(&name)
+            && offers.is_fresh(&self.keyring)
+        {
             return Some(Arc::clone(offers));
         }
         let socket: Option<Arc<str>> = profile.agent.as_deref().map(Arc::from);
@@ -391,7 +400,12 @@ impl Outside {
             Some(_) | None => None,
         };
         let agent = socket.as_ref().zip(listing.as_deref());
-        let offers = Arc::new(Offers::new(profile, agent, &mut self.keyring));
+        let offers = Arc::new(Offers::new(
+            profile,
+            agent,
+            &mut self.keyring,
+            wall_clock::unix_seconds(),
+        ));
         offers
             .complaints
             .iter()

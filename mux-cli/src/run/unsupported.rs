@@ -28,10 +28,6 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
         proxy(config),
         bound("BindAddress", config.bind_address.as_ref()),
         bound("BindInterface", config.bind_interface.as_ref()),
-        login
-            .certificate_files
-            .first()
-            .and_then(|file| bound("CertificateFile", Some(file))),
         bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
         keys.known_hosts_command
             .as_ref()
@@ -63,7 +59,7 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
     let lines = [
         on("GSSAPIAuthentication", &login.gssapi_authentication),
         on("HostbasedAuthentication", &login.hostbased_authentication),
-        (login.add_keys_to_agent.value != AddKeysToAgent::No)
+        (login.add_keys_to_agent.value == AddKeysToAgent::Ask)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
         (login.security_key_provider.as_ref())
             .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),
@@ -138,7 +134,6 @@ mod tests {
             "ProxyCommand nc x 22",
             "BindAddress 10.0.0.1",
             "BindInterface eth0",
-            "CertificateFile /id-cert.pub",
             "PKCS11Provider /lib/p11.so",
             "KnownHostsCommand /bin/keys %H",
         ] {

@@ -24,6 +24,8 @@ mod results;
 mod retries;
 #[path = "../rig/mod.rs"]
 mod rig;
+mod security_keys;
 mod stdin;
 mod stopping;
 mod streams;
+mod user_certificates;

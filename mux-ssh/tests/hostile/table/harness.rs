@@ -777,7 +777,7 @@ fn private_key(seed: &Seed) -> PrivateKey {
     PrivateKey::parse(seed.to_openssh().unwrap().as_bytes(), None).unwrap()
 }
 
-fn transmit<P: Protocol>(peer: &mut P, now: Instant) -> BytesMut {
+pub(crate) fn transmit<P: Protocol>(peer: &mut P, now: Instant) -> BytesMut {
     let mut all = BytesMut::new();
     let mut out = SendQueue::new();
     // As much as a link would let wait at most, so that a flood passes piece by piece.
@@ -794,7 +794,7 @@ fn transmit<P: Protocol>(peer: &mut P, now: Instant) -> BytesMut {
     all
 }
 
-fn feed<P: Protocol>(peer: &mut P, now: Instant, input: &mut BytesMut) -> Result<(), P::Error> {
+pub(crate) fn feed<P: Protocol>(peer: &mut P, now: Instant, input: &mut BytesMut) -> Result<(), P::Error> {
     while peer.wants_input() {
         let before = input.len();
         peer.handle_input(now, input)?;

@@ -10,6 +10,7 @@ pub(crate) mod certificates;
 pub(crate) mod connection;
 pub(crate) mod files;
 pub(crate) mod harness;
+pub(crate) mod jumps;
 pub(crate) mod kex;
 pub(crate) mod login;
 pub(crate) mod packets;
@@ -119,6 +120,7 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
         login::ROWS,
         prompts::ROWS,
         connection::ROWS,
+        jumps::ROWS,
         agent::ROWS,
         files::ROWS,
     ]
