@@ -91,7 +91,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     /// Goes on as soon as there is room; a jump host takes none, and those that have it wait for it.
-    fn return_to<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+    pub(super) fn return_to<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         match cx.shared.hops.get_mut(&self.request.id) {
             Some(hop) => {
                 hop.is_parked = false;
