@@ -363,10 +363,14 @@ impl Hold {
             client::Event::ChannelFailed { reason, .. } => {
                 return Err(io::Error::other(format!("server {}: {reason:?}", held.server)));
             }
-            client::Event::HostKeys(_)
+            client::Event::Stage(_)
+            | client::Event::HostKeys(_)
             | client::Event::HostKeysProven(_)
-            | client::Event::Stage(_)
             | client::Event::KeyRefused { .. }
+            | client::Event::Prompt { .. }
+            | client::Event::MethodRefused { .. }
+            | client::Event::PartialSuccess { .. }
+            | client::Event::PasswordExpired { .. }
             | client::Event::LoginUnanswered { .. }
             | client::Event::Banner(_)
             | client::Event::Greeting(_)
@@ -378,6 +382,8 @@ impl Hold {
             | client::Event::ExitSignal { .. }
             | client::Event::StdinRoom { .. }
             | client::Event::EnvRefused { .. }
+            | client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
             | client::Event::Disconnected { .. } => {}
         }
         Ok(())

@@ -15,6 +15,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         let SshOptions {
             algorithms,
             keepalive,
+            methods,
             rekey,
             ..
         } = match &self.request.transport {
@@ -33,6 +34,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             known_host_key_types: self.prepared.known_host_key_types.clone(),
             known_authority: self.prepared.known_authority,
             identities: identities.collect(),
+            methods,
             memory: if caution.no_guess {
                 None
             } else {

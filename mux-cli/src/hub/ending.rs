@@ -63,7 +63,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
         if let Err(LinkError::Protocol(Error::EarlyAuthRefused { identity })) = result {
             // It hung up on the first request without an answer, as gateways do that want to be asked for the methods.
-            self.caution.none_first |= identity.is_none();
+            self.caution.none_first |= identity.is_none() && !self.half_way;
             self.drop_identity(*identity);
         }
         self.start_over(cx)

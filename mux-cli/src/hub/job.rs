@@ -85,8 +85,10 @@ pub(super) struct Job<K> {
     pub(super) signing: Option<Arc<str>>,
     /// A person is being asked.
     pub(super) asking: bool,
-    /// Why keys were not accepted, in order.
+    /// Why keys and answers were not accepted, in order.
     pub(super) tried: Vec<String>,
+    /// Something was accepted, and not enough.
+    pub(super) half_way: bool,
     /// What the server said as it ended the connection.
     pub(super) farewell: Option<String>,
     /// Lines that the server said instead of its identification; bounded by the client.
@@ -127,6 +129,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             signing: None,
             asking: false,
             tried: Vec::new(),
+            half_way: false,
             farewell: None,
             greeting: Vec::new(),
             carrier_lost: None,

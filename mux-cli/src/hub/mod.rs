@@ -26,6 +26,7 @@ mod outcome;
 mod pace;
 mod parked;
 mod phase;
+mod prompts;
 mod proxy;
 mod race;
 mod request;
@@ -131,6 +132,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 Answer::Resolved(result) => job.resolved(cx, result),
                 Answer::HostKey { question, judgement } => job.judged(cx, question, judgement),
                 Answer::Signed { question, signature } => job.signed(cx, question, signature),
+                Answer::Prompted { question, answers } => job.prompted(cx, question, answers),
                 Answer::Asking(asking) => job.asking(cx, asking),
                 Answer::Fed(data) => job.fed(cx, data),
             }

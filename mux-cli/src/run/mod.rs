@@ -2,6 +2,8 @@
 //! Reads the command line and the environment once and hands values on; every decision is made elsewhere.
 
 mod agents;
+mod asking;
+mod askpass;
 mod config;
 mod directories;
 mod engine;
@@ -21,11 +23,13 @@ mod learning;
 mod lessons;
 mod limits;
 mod locals;
+mod methods;
 mod net;
 mod offers;
 mod openssh;
 mod outside;
 mod pipe;
+mod prompting;
 mod proxies;
 mod questions;
 mod relay;

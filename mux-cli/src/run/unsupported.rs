@@ -28,10 +28,6 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
         proxy(config),
         bound("BindAddress", config.bind_address.as_ref()),
         bound("BindInterface", config.bind_interface.as_ref()),
-        login
-            .certificate_files
-            .first()
-            .and_then(|file| bound("CertificateFile", Some(file))),
         bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
         Some(&login.hostbased_authentication)
             .filter(|flag| flag.value)
@@ -71,7 +67,7 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
     let on = |keyword, flag: &'_ Sourced<bool>| flag.value.then_some((keyword, flag.origin.clone()));
     let lines = [
         on("GSSAPIAuthentication", &login.gssapi_authentication),
-        (login.add_keys_to_agent.value != AddKeysToAgent::No)
+        (login.add_keys_to_agent.value == AddKeysToAgent::Ask)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
         (login.security_key_provider.as_ref())
             .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),
@@ -141,12 +137,8 @@ mod tests {
     #[test]
     fn what_decides_where_as_whom_or_how_safely_fails_the_host() {
         for line in [
-            "ProxyJump gate",
-            "ProxyJump a,b",
-            "ProxyCommand nc x 22",
             "BindAddress 10.0.0.1",
             "BindInterface eth0",
-            "CertificateFile /id-cert.pub",
             "PKCS11Provider /lib/p11.so",
             "HostbasedAuthentication yes",
             "SecurityKeyProvider /lib/sk.so",

@@ -16,12 +16,16 @@ mod inputs;
 mod keys;
 mod learning;
 mod limits;
+mod login_matrix;
 mod openssh;
+mod passwords;
 mod prompts;
 mod results;
 mod retries;
 #[path = "../rig/mod.rs"]
 mod rig;
+mod security_keys;
 mod stdin;
 mod stopping;
 mod streams;
+mod user_certificates;
