@@ -85,6 +85,10 @@ pub struct Connection {
     pub login_timeout: Option<Duration>,
     /// Over what.
     pub transport: Transport,
+    /// `-A`: commands may use our agent.
+    pub forward_agent: bool,
+    /// `--forward-agent-to-all`: those of a set, too.
+    pub forward_to_all: bool,
 }
 
 /// Which addresses of a name are used.

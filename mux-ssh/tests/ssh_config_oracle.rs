@@ -260,8 +260,9 @@ impl Case<'_> {
                 LogLevel::Debug3 => "DEBUG3",
             });
         let policy = match config.host_key_policy.value {
-            HostKeyPolicy::Strict | HostKeyPolicy::Ask => "strict",
+            HostKeyPolicy::Strict => "strict",
             HostKeyPolicy::AcceptNew => "accept-new",
+            HostKeyPolicy::Ask => "ask",
             HostKeyPolicy::Off => "false",
         };
         vec![

@@ -364,17 +364,26 @@ impl Hold {
                 return Err(io::Error::other(format!("server {}: {reason:?}", held.server)));
             }
             client::Event::Stage(_)
+            | client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
             | client::Event::KeyRefused { .. }
+            | client::Event::Prompt { .. }
+            | client::Event::MethodRefused { .. }
+            | client::Event::PartialSuccess { .. }
+            | client::Event::PasswordExpired { .. }
             | client::Event::LoginUnanswered { .. }
             | client::Event::Banner(_)
             | client::Event::Greeting(_)
             | client::Event::Authenticated { .. }
             | client::Event::Opened { .. }
+            | client::Event::AgentOpened { .. }
             | client::Event::Eof { .. }
             | client::Event::ExitStatus { .. }
             | client::Event::ExitSignal { .. }
             | client::Event::StdinRoom { .. }
             | client::Event::EnvRefused { .. }
+            | client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
             | client::Event::Disconnected { .. } => {}
         }
         Ok(())

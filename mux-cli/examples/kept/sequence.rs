@@ -156,14 +156,21 @@ impl Sequence {
             | Event::Greeting(_)
             | Event::Stage(_)
             | Event::KeyRefused { .. }
+            | Event::Prompt { .. }
+            | Event::MethodRefused { .. }
+            | Event::PartialSuccess { .. }
+            | Event::PasswordExpired { .. }
             | Event::LoginUnanswered { .. }
             | Event::Banner(_)
             | Event::Authenticated { .. }
             | Event::Opened { .. }
+            | Event::AgentOpened { .. }
             | Event::Eof { .. }
             | Event::ExitSignal { .. }
             | Event::StdinRoom { .. }
             | Event::EnvRefused { .. }
+            | Event::HostKeys(_)
+            | Event::HostKeysProven(_)
             | Event::Disconnected { .. } => Ok(()),
         }
     }

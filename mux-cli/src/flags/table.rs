@@ -114,7 +114,7 @@ pub(super) fn targets() -> [Arg; 4] {
     })
 }
 
-pub(super) fn connection() -> [Arg; 10] {
+pub(super) fn connection() -> [Arg; 11] {
     let path = || value_parser!(PathBuf);
     headed(
         "How to get there",
@@ -135,6 +135,12 @@ pub(super) fn connection() -> [Arg; 10] {
             )
             .short('F')
             .value_parser(path()),
+            valued(
+                "jump",
+                "HOSTS",
+                "Connect through these, one after the other: [user@]host[:port],...",
+            )
+            .short('J'),
             valued("option", "KEY=VALUE", "ssh configuration option; may be repeated")
                 .short('o')
                 .action(ArgAction::Append),
@@ -215,7 +221,7 @@ fn execution() -> [Arg; 6] {
     )
 }
 
-fn surroundings() -> [Arg; 4] {
+fn surroundings() -> [Arg; 6] {
     headed(
         "What the command gets",
         [
@@ -246,6 +252,14 @@ fn surroundings() -> [Arg; 4] {
                 "The same for MUX_HOST, MUX_NODENUM (from 0), MUX_NUMNODES",
             )
             .long("env-info"),
+            switch("forward-agent", "Let the command use our agent")
+                .short('A')
+                .long("forward-agent"),
+            switch(
+                "forward-agent-to-all",
+                "Let -A and ForwardAgent apply to more than one host",
+            )
+            .long("forward-agent-to-all"),
         ],
     )
 }

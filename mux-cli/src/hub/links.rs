@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use mux_core::LinkError;
 use mux_ssh::Client;
+use mux_ssh::client::ChannelId;
 
 use super::{Request, StreamKind};
 
@@ -23,6 +24,19 @@ pub trait Links {
     /// The attempt could not even be started.
     fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Self::Key, NoLink>;
 
+    /// Adds a link whose bytes a channel of another one carries (RFC 4254, section 7.2): it stands at once, ends with
+    /// that channel, and ends that channel. [`LinkEvent::Client`] and one [`LinkEvent::Closed`] follow.
+    ///
+    /// # Errors
+    /// There is no such carrier any more.
+    fn ride(&mut self, carrier: Self::Key, channel: ChannelId, client: Client) -> Result<Self::Key, NoLink>;
+
+    /// Starts a process that is the connection; [`LinkEvent::Connected`] and the like follow.
+    ///
+    /// # Errors
+    /// The process could not be started.
+    fn proxy(&mut self, command: &str, client: Client) -> Result<Self::Key, NoLink>;
+
     /// Runs the command in a shell on this machine, or through the system's `ssh`; [`LinkEvent::Output`] and one
     /// [`LinkEvent::Exited`] follow.
     ///
@@ -35,6 +49,10 @@ pub trait Links {
 
     /// Gives back `count` bytes of a local command's output.
     fn consume(&mut self, key: Self::Key, stream: StreamKind, count: usize);
+
+    /// Connects the agent that listens on `socket` with a channel that the server has opened to it; what is said on the
+    /// channel from now on is between those two. One that can't be had closes the channel.
+    fn forward_agent(&mut self, key: Self::Key, channel: ChannelId, socket: &str);
 
     /// Sends a signal to the process group of a local command.
     fn kill(&mut self, key: Self::Key, signal: Kill);
@@ -97,6 +115,8 @@ pub enum Kill {
 pub enum LinkEvent {
     /// The TCP connection stands.
     Connected,
+    /// A process that is the connection has written this on its standard error: one line, not yet safe to print.
+    ProxySaid(String),
     /// The client says this.
     Client(mux_ssh::client::Event),
     /// The link is gone: the last event of its key.

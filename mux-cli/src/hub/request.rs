@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use mux_ssh::Secret;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
-use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
+use mux_ssh::client::{AuthMethod, Identity, Keepalive, Methods, Prompt, QuestionId, SessionBinding};
 use mux_ssh::keys::PublicKey;
 use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
@@ -30,6 +31,8 @@ pub struct Request {
     pub user: String,
     /// How to get there.
     pub transport: Transport,
+    /// By which way.
+    pub route: Route,
     /// The command, byte for byte as the remote login shell gets it.
     pub command: Bytes,
     /// Variables to set before: names and values.
@@ -74,6 +77,19 @@ pub struct OpenSsh {
     pub reason: String,
 }
 
+/// The way to a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// From here.
+    #[default]
+    Direct,
+    /// Through a connection that [`Hub::add_hop`](super::Hub::add_hop) told of, shared with all others that go through
+    /// it.
+    Jump(RequestId),
+    /// Through a process whose standard input and output are the connection: the line for the user's shell.
+    Command(Arc<str>),
+}
+
 /// What the SSH client of a connection needs to know, shared by all targets for which it is the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshOptions {
@@ -83,6 +99,12 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
+    /// Which ways to log in are tried.
+    pub methods: Methods,
+    /// Ways that are not, and why; said where a server offers nothing else.
+    pub left_out: Vec<(AuthMethod, String)>,
+    /// The socket of the agent that the command may use, unless the host's key is not verified.
+    pub forward_agent: Option<Arc<str>>,
     /// When keys are changed.
     pub rekey: RekeyLimits,
 }
@@ -130,7 +152,14 @@ pub enum Action {
         /// The session that the signature is for, to bind an agent to it.
         binding: SessionBinding,
     },
-    /// This attempt signs no more.
+    /// Ask somebody for what the server wants to know. Answered by [`Answer::Prompted`].
+    Prompt {
+        /// Which question of the client this is.
+        question: QuestionId,
+        /// What is asked.
+        prompt: Prompt,
+    },
+    /// This attempt signs no more, and nobody has to be asked for it.
     SigningOver,
     /// The server's habits, to be remembered.
     Remember(ServerMemory),
@@ -190,6 +219,13 @@ pub enum Answer {
         question: QuestionId,
         /// The signature blob, or why this key can't sign.
         signature: Result<Bytes, String>,
+    },
+    /// To [`Action::Prompt`].
+    Prompted {
+        /// Which question.
+        question: QuestionId,
+        /// As many as there were questions, or why there are none; that names the method.
+        answers: Result<Vec<Secret>, String>,
     },
     /// To [`Action::Feed`]; empty: there is no more.
     Fed(Bytes),

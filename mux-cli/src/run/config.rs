@@ -7,7 +7,9 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use mux_ssh::config::{ConfigError, ConfigFiles, Facts, HostConfig, Local, MAX_FILE, Need, Resolver, Step};
+use mux_ssh::config::{
+    ConfigError, ConfigFiles, Facts, HostConfig, JumpHost, Local, MAX_FILE, Need, Resolver, Step,
+};
 use nix::unistd::{Uid, User};
 
 use crate::files::{self, FileError};
@@ -49,13 +51,25 @@ impl Configuration {
 
     /// What the configuration says about a target.
     pub(crate) fn host(&mut self, target: &Target) -> Result<HostConfig, ConfigError> {
-        let facts = Facts {
+        self.find(&Facts {
             host: target.host.clone(),
             user: target.user.clone().or_else(|| self.user.clone()),
             port: target.port.or(self.port),
-        };
+        })
+    }
+
+    /// What it says about a stop of a `ProxyJump`.
+    pub(crate) fn stop(&mut self, stop: &JumpHost) -> Result<HostConfig, ConfigError> {
+        self.find(&Facts {
+            host: stop.host.clone(),
+            user: stop.user.clone(),
+            port: stop.port,
+        })
+    }
+
+    fn find(&mut self, facts: &Facts) -> Result<HostConfig, ConfigError> {
         loop {
-            match self.resolver.resolve(&facts)? {
+            match self.resolver.resolve(facts)? {
                 Step::Done(config) => return Ok(config),
                 Step::Need(need) => self.supply(need),
             }

@@ -11,10 +11,10 @@ use crate::hub::{RequestId, Ticket};
 
 /// Nobody has come for so long: whoever else comes is late. Hosts that start together show their keys within a few round
 /// trips of each other.
-const QUIET: Duration = Duration::from_millis(500);
+pub(super) const QUIET: Duration = Duration::from_millis(500);
 
 /// Nobody waits longer than this for others, so that a large fleet can't put off the first question for good.
-const MOST: Duration = Duration::from_secs(5);
+pub(super) const MOST: Duration = Duration::from_secs(5);
 
 /// What a wrong answer is answered with; as ssh.
 const AGAIN: &str = "Please type 'yes' or 'no': ";

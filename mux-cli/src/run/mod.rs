@@ -2,28 +2,37 @@
 //! Reads the command line and the environment once and hands values on; every decision is made elsewhere.
 
 mod agents;
+mod asking;
+mod askpass;
 mod config;
 mod directories;
 mod engine;
 mod expected;
 mod fallback;
 mod feeding;
+mod forwarding;
+mod forwards;
 mod gathering;
 mod host_keys;
 mod hosts;
 mod in_file;
 mod input;
 mod interrupts;
+mod jumps;
 mod learning;
 mod lessons;
 mod limits;
 mod locals;
+mod methods;
 mod net;
 mod offers;
 mod openssh;
 mod outside;
 mod pipe;
+mod prompting;
+mod proxies;
 mod questions;
+mod relay;
 mod report;
 mod revoked;
 mod select;

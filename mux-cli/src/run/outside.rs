@@ -17,10 +17,12 @@ use super::learning::Learning;
 use super::limits;
 use super::net::{Heard, Net};
 use super::offers::Offers;
+use super::prompting::Prompting;
 use super::questions::Questions;
 use super::settings::{Prepared as Target, Profile};
-use super::signing::Waiting;
+use super::signing::{Waiter, Waiting};
 use super::task::{Done, Task};
+use super::wall_clock;
 use crate::hub::ids::IdMap;
 use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
@@ -35,9 +37,11 @@ pub(crate) struct Known {
     pub(super) host: HostId,
     pub(super) profile: Arc<Profile>,
     server: Server,
-    user: String,
+    pub(super) user: String,
     /// As it was asked for.
     pub(super) shown: Typed,
+    /// It is only on the way to others.
+    pub(super) is_hop: bool,
     /// The types of host key that the server was asked for first, until it is asked for others.
     pub(super) asked_for: Option<Vec<KeyType>>,
 }
@@ -47,6 +51,7 @@ impl Known {
         let server = Server {
             address: target.request.address.clone(),
             port: target.request.port,
+            way: target.way.clone(),
         };
         Self {
             host: target.host_key_name.clone(),
@@ -54,6 +59,7 @@ impl Known {
             server,
             user: target.request.user.clone(),
             shown: shown.clone(),
+            is_hop: false,
             asked_for: None,
         }
     }
@@ -87,9 +93,11 @@ pub(crate) struct Outside {
     /// Attempts that wait for the list of an agent.
     unprepared: Vec<Ticket>,
     /// Signatures that wait for a passphrase, by key.
-    pub(super) locked: HashMap<KeyId, Vec<Waiting>>,
+    pub(super) locked: HashMap<KeyId, Vec<Waiter>>,
     /// What a person is asked.
     pub(super) questions: Questions,
+    /// What servers want to know.
+    pub(super) prompting: Prompting,
     /// Unknown host keys for the next question, and those of the one that is being asked.
     pub(super) gathering: Gathering,
     pub(super) asked: Vec<Unknown>,
@@ -151,6 +159,7 @@ impl Outside {
             unprepared: Vec::new(),
             locked: HashMap::new(),
             questions: Questions::default(),
+            prompting: Prompting::default(),
             gathering,
             asked: Vec::new(),
             asks_no_more: false,
@@ -162,7 +171,18 @@ impl Outside {
 
     /// Hears of a target, which is shown to people as `shown`.
     pub(crate) fn add(&mut self, target: &Target, shown: &Typed) {
+        self.prompting.add(&target.request.user);
         self.targets.insert(target.request.id, Known::new(target, shown));
+    }
+
+    /// Hears of a jump host.
+    pub(crate) fn add_hop(&mut self, hop: &Target) {
+        let shown = Typed::new(None, hop.request.host.clone(), None);
+        let known = Known {
+            is_hop: true,
+            ..Known::new(hop, &shown)
+        };
+        self.targets.insert(hop.request.id, known);
     }
 
     /// Does what the hub asks for, or starts it.
@@ -200,10 +220,14 @@ impl Outside {
                     },
                 );
             }
+            Action::Prompt { question, prompt } => {
+                self.prompt(now, net, ticket, (question, prompt));
+            }
             Action::SigningOver => {
                 self.agents.over(net, ticket);
+                self.prompting.forget(ticket);
                 for waiting in self.locked.values_mut() {
-                    waiting.retain(|waiting| waiting.ticket != ticket);
+                    waiting.retain(|waiting| waiting.ticket() != ticket);
                 }
                 self.collect(now, net);
             }
@@ -254,7 +278,8 @@ impl Outside {
         warnings.extend(self.input.iter_mut().flat_map(Input::warnings));
         warnings.append(&mut self.complaints.waiting);
         let warnings = warnings.into_iter().map(|text| (Level::Warning, text));
-        let remarks = self.remarks.waiting.drain(..);
+        let given = self.agents.remarks().into_iter();
+        let remarks = self.remarks.waiting.drain(..).chain(given);
         warnings
             .chain(remarks.map(|text| (Level::Verbose, text)))
             .collect()
@@ -276,7 +301,8 @@ impl Outside {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let questions = self.host_keys_due();
+        let questions = [self.host_keys_due(), self.prompts_due()];
+        let questions = questions.into_iter().flatten().min();
         [self.pool.poll_timeout(), self.agents.poll_timeout(), questions]
             .into_iter()
             .flatten()
@@ -287,6 +313,7 @@ impl Outside {
     pub(crate) fn stood_still(&mut self, late: Duration) {
         self.agents.stood_still(late);
         self.gathering.stood_still(late);
+        self.prompting.stood_still(late);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {
@@ -294,6 +321,9 @@ impl Outside {
         self.agents.handle_timeout(now, net);
         if self.host_keys_due().is_some_and(|at| at <= now) {
             self.ask_about_host_keys(now, net);
+        }
+        if self.prompts_due().is_some_and(|at| at <= now) {
+            self.ask_prompts(now, net);
         }
         self.collect(now, net);
     }
@@ -320,7 +350,7 @@ impl Outside {
         self.answers.push_back((ticket, answer));
     }
 
-    fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
+    pub(super) fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
         let Some(known) = self.targets.get(&ticket.request) else {
             return;
         };
@@ -328,6 +358,11 @@ impl Outside {
         let Some(offers) = self.offers(now, net, &profile) else {
             return self.unprepared.push(ticket);
         };
+        if let Some(key) = offers.to_open_first()
+            && self.has_to_be_opened(now, net, key, ticket)
+        {
+            return;
+        }
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
@@ -352,7 +387,9 @@ impl Outside {
     fn offers(&mut self, now: Instant, net: &mut Net, profile: &Arc<Profile>) -> Option<Arc<Offers>> {
         // The profile is kept beside its offers, so that its address names no other one.
         let name = Arc::as_ptr(profile).addr();
-        if let Some((_, offers)) = self.offers.get(&name) {
+        if let Some((_, offers)) = self.offers.get(&name)
+            && offers.is_fresh(&self.keyring)
+        {
             return Some(Arc::clone(offers));
         }
         let socket: Option<Arc<str>> = profile.agent.as_deref().map(Arc::from);
@@ -364,7 +401,12 @@ impl Outside {
             Some(_) | None => None,
         };
         let agent = socket.as_ref().zip(listing.as_deref());
-        let offers = Arc::new(Offers::new(profile, agent, &mut self.keyring));
+        let offers = Arc::new(Offers::new(
+            profile,
+            agent,
+            &mut self.keyring,
+            wall_clock::unix_seconds(),
+        ));
         offers
             .complaints
             .iter()
@@ -391,9 +433,14 @@ impl Outside {
             Done::Read { ticket, result } => self.fed(ticket, result),
             Done::Arrived(arrival) => self.arrived(now, arrival),
             // Nobody asks any more if it was given up meanwhile.
-            Done::Unlocked { .. } | Done::Confirmed(_) if self.questions.asking.take().is_none() => {}
+            Done::Unlocked { .. } | Done::Answered { .. } | Done::Confirmed(_)
+                if self.questions.asking.take().is_none() => {}
             Done::Unlocked { key, result } => {
                 self.unlocked(now, net, key, result);
+                self.ask_next(now, net);
+            }
+            Done::Answered { subject, answers } => {
+                self.answered(&subject, answers);
                 self.ask_next(now, net);
             }
             Done::Confirmed(yes) => {

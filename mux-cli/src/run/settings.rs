@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use mux_ssh::agent::Keep;
 use mux_ssh::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 use mux_ssh::client::Keepalive;
-use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
+use mux_ssh::config::{AddKeysToAgent, AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
 use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
-use super::unsupported;
-use crate::hub::{Request, RequestId, SshOptions, Transport};
+use super::methods::Ways;
+use super::{forwarding, unsupported};
+use crate::hub::{Level, Request, RequestId, Route, SshOptions, Transport};
 use crate::plan::{Action, Connection, Family, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
@@ -38,8 +40,12 @@ const MAX_REKEY_BYTES: u64 = 16 << 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Profile {
     pub(crate) identity_files: Vec<Sourced<String>>,
+    /// Certificates that the configuration names; if it names none, those beside the keys count.
+    pub(crate) certificate_files: Vec<Sourced<String>>,
     pub(crate) identities_only: bool,
     pub(crate) agent: Option<String>,
+    /// Whether the agent gets keys that are opened here.
+    pub(crate) give_to_agent: Option<Keep>,
     /// Nobody may be asked anything.
     pub(crate) batch: bool,
     /// Why no key may be used at all.
@@ -64,10 +70,37 @@ pub(crate) struct Prepared {
     pub(crate) request: Request,
     pub(crate) host_key_name: HostId,
     pub(crate) profile: Arc<Profile>,
+    /// The way there, in words by which it is told from others; empty: directly.
+    pub(crate) way: String,
     /// What is said with `-v`.
     pub(crate) notes: Vec<String>,
     /// What is said without it.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Prepared {
+    /// What is to be said about it before it is connected to.
+    pub(crate) fn said(&self) -> Vec<(Level, String)> {
+        let warnings = self.warnings.iter().map(|text| (Level::Warning, text));
+        let notes = self.notes.iter().map(|text| (Level::Verbose, text));
+        warnings
+            .chain(notes)
+            .map(|(level, text)| (level, text.clone()))
+            .collect()
+    }
+
+    /// Whether a connection to this host is as good as one to the other: everything but names is the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let options = |prepared: &Self| match &prepared.request.transport {
+            Transport::Ssh(options) => Some(Arc::clone(options)),
+            Transport::Local | Transport::OpenSsh(_) => None,
+        };
+        let times = |prepared: &Self| (prepared.request.connect_timeout, prepared.request.login_timeout);
+        self.host_key_name == other.host_key_name
+            && self.profile == other.profile
+            && options(self) == options(other)
+            && times(self) == times(other)
+    }
 }
 
 /// What a host is to do.
@@ -78,6 +111,14 @@ pub(crate) struct Work {
 }
 
 impl Work {
+    /// Nothing: a jump host runs no command.
+    pub(crate) fn none() -> Self {
+        Self {
+            command: Bytes::new(),
+            env: Vec::new(),
+        }
+    }
+
     /// The command, and the variables that were asked for, for the host of this name, one of `hosts`.
     pub(crate) fn new(command: &Bytes, plan: &Plan, (id, host): (RequestId, &str), hosts: usize) -> Self {
         let text = |text: String| Bytes::from(text.into_bytes());
@@ -104,11 +145,20 @@ impl Work {
 /// Builds requests; keeps what the last one had in common with the next.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
+    /// How many hosts there are.
+    hosts: usize,
     profile: Option<Arc<Profile>>,
     options: Option<Arc<SshOptions>>,
 }
 
 impl Settings {
+    pub(crate) fn new(hosts: usize) -> Self {
+        Self {
+            hosts,
+            ..Self::default()
+        }
+    }
+
     /// `variables` are those that the configuration sends along.
     ///
     /// # Errors
@@ -120,9 +170,10 @@ impl Settings {
         work: Work,
         (config, variables): (HostConfig, Vec<(String, String)>),
     ) -> Result<Prepared, String> {
-        unsupported::refuse(&config)?;
         let connection = &plan.connection;
-        let options = shared(&mut self.options, ssh_options(&config, connection)?);
+        let forwarding = forwarding::decide(&config, connection, self.hosts);
+        let options = ssh_options(&config, connection, self.hosts, forwarding.socket)?;
+        let options = shared(&mut self.options, options);
         let host_key_name = match &config.host_key_alias {
             Some(alias) => HostId::alias(&alias.value),
             None => HostId::new(&config.hostname.value, config.port.value),
@@ -130,7 +181,8 @@ impl Settings {
         let mut notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
         notes.extend(unsupported::without_effect(&config));
         let unknown = config.unknown_algorithms();
-        let warnings = unknown.iter().map(ToString::to_string).collect();
+        let warnings = unknown.iter().map(ToString::to_string);
+        let warnings = warnings.chain(forwarding.warning).collect();
         let request = Request {
             id,
             host: config.host.clone(),
@@ -138,6 +190,7 @@ impl Settings {
             port: config.port.value,
             user: config.user.value.clone(),
             transport: Transport::Ssh(options),
+            route: Route::Direct,
             command: work.command,
             env_by_habit: by_habit(variables, &work.env),
             env: work.env,
@@ -167,6 +220,7 @@ impl Settings {
             request,
             host_key_name,
             profile,
+            way: String::new(),
             notes,
             warnings,
         })
@@ -190,6 +244,7 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
         port: 0,
         user: String::new(),
         transport: Transport::Local,
+        route: Route::Direct,
         command: work.command,
         env: work.env,
         env_by_habit: Vec::new(),
@@ -202,11 +257,20 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
     }
 }
 
-fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOptions, String> {
+fn ssh_options(
+    config: &HostConfig,
+    connection: &Connection,
+    hosts: usize,
+    forward_agent: Option<Arc<str>>,
+) -> Result<SshOptions, String> {
+    let Ways { methods, left_out } = Ways::new(config, hosts <= 1);
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
+        methods,
+        left_out,
         family: family(config, connection),
+        forward_agent,
         rekey: rekey(config),
     })
 }
@@ -272,8 +336,10 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
     Ok(Profile {
         keys_off: keys_off(&config),
         identity_files: config.identity_files,
+        certificate_files: config.login.certificate_files,
         identities_only: config.identities_only,
         agent: config.identity_agent.value,
+        give_to_agent: give_to_agent(config.login.add_keys_to_agent.value),
         batch: config.batch_mode,
         accepted,
         rsa_bits: usize::try_from(config.required_rsa_size.value).unwrap_or(usize::MAX),
@@ -284,6 +350,16 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         revoked_host_keys: config.host_keys.revoked_host_keys.value,
         authority_algorithms,
     })
+}
+
+fn give_to_agent(choice: AddKeysToAgent) -> Option<Keep> {
+    match choice {
+        AddKeysToAgent::No | AddKeysToAgent::Ask => None,
+        AddKeysToAgent::Add { confirm, lifetime } => Some(Keep {
+            confirm,
+            seconds: lifetime.map(|time| u32::try_from(time.as_secs()).unwrap_or(u32::MAX)),
+        }),
+    }
 }
 
 fn keys_off(config: &HostConfig) -> Option<String> {

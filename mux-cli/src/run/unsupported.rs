@@ -3,7 +3,7 @@
 //! line means.
 
 use mux_ssh::config::{
-    AddKeysToAgent, ForwardAgent, HostConfig, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
+    AddKeysToAgent, HostConfig, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
 };
 
 /// # Errors
@@ -28,10 +28,6 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
         proxy(config),
         bound("BindAddress", config.bind_address.as_ref()),
         bound("BindInterface", config.bind_interface.as_ref()),
-        login
-            .certificate_files
-            .first()
-            .and_then(|file| bound("CertificateFile", Some(file))),
         bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
         keys.known_hosts_command
             .as_ref()
@@ -41,20 +37,14 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
 }
 
 fn proxy(config: &HostConfig) -> Option<Line<'_>> {
-    let proxy = config.proxy.as_ref()?;
-    Some(match &proxy.value {
-        Proxy::Jump(hops) => {
-            let hosts: Vec<&str> = hops.iter().map(|hop| hop.host.as_str()).collect();
-            (&proxy.origin, "ProxyJump", hosts.join(","))
-        }
+    let fdpass = &config.session.proxy_use_fdpass;
+    match &config.proxy.as_ref()?.value {
+        Proxy::Jump(_) => None,
         // A command that hands over a socket can't be used as one that is a pipe.
-        Proxy::Command(_) if config.session.proxy_use_fdpass.value => (
-            &config.session.proxy_use_fdpass.origin,
-            "ProxyUseFdpass",
-            "yes".to_owned(),
-        ),
-        Proxy::Command(command) => (&proxy.origin, "ProxyCommand", command.clone()),
-    })
+        Proxy::Command(_) => fdpass
+            .value
+            .then(|| (&fdpass.origin, "ProxyUseFdpass", "yes".to_owned())),
+    }
 }
 
 fn bound<'a>(keyword: &'static str, text: Option<&'a Sourced<String>>) -> Option<Line<'a>> {
@@ -69,10 +59,8 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
     let lines = [
         on("GSSAPIAuthentication", &login.gssapi_authentication),
         on("HostbasedAuthentication", &login.hostbased_authentication),
-        (login.add_keys_to_agent.value != AddKeysToAgent::No)
+        (login.add_keys_to_agent.value == AddKeysToAgent::Ask)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
-        (login.forward_agent.value != ForwardAgent::No)
-            .then(|| ("ForwardAgent", login.forward_agent.origin.clone())),
         (login.security_key_provider.as_ref())
             .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),
         // The name's key is verified all the same; an address that is filed under another key ends nothing.
@@ -146,7 +134,6 @@ mod tests {
             "ProxyCommand nc x 22",
             "BindAddress 10.0.0.1",
             "BindInterface eth0",
-            "CertificateFile /id-cert.pub",
             "PKCS11Provider /lib/p11.so",
             "KnownHostsCommand /bin/keys %H",
         ] {

@@ -8,9 +8,12 @@
 )]
 
 mod deadlines;
+mod far;
+mod jumps;
 mod login;
 mod pacing;
 mod parked;
+mod prompts;
 mod retries;
 mod sim;
 mod stdin;

@@ -283,6 +283,7 @@ impl Call<'_, '_> {
                 let signature = key.sign(algorithm, &data).unwrap();
                 self.client().answer_signature(id, Some(signature));
             }
+            client::Event::AgentOpened { .. } => {}
             client::Event::Learned(memory) => self.told.memory = Some(memory),
             client::Event::KeyRefused { identity } => self.told.refused.push(identity),
             client::Event::Authenticated { identity } => self.told.accepted = identity,
@@ -312,10 +313,16 @@ impl Call<'_, '_> {
             }
             client::Event::Stage(_)
             | client::Event::Banner(_)
+            | client::Event::Prompt { .. }
+            | client::Event::MethodRefused { .. }
+            | client::Event::PartialSuccess { .. }
+            | client::Event::PasswordExpired { .. }
             | client::Event::Greeting(_)
             | client::Event::Opened { .. }
             | client::Event::Eof { .. }
             | client::Event::EnvRefused { .. }
+            | client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
             | client::Event::Disconnected { .. } => {}
         }
     }

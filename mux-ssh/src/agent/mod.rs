@@ -6,10 +6,12 @@
 mod client;
 mod codec;
 mod error;
+mod tunnel;
 
 #[cfg(test)]
 mod tests;
 
 pub use client::{AgentClient, AgentEvent, AgentRequest};
-pub use codec::{AgentIdentity, MAX_FRAME, MAX_IDENTITIES};
+pub use codec::{AgentIdentity, Keep, MAX_FRAME, MAX_IDENTITIES};
 pub use error::{AgentError, AgentViolation};
+pub use tunnel::{AgentTunnel, TunnelEvent};

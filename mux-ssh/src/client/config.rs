@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::Methods;
 use crate::algorithms::{Algorithms, KeyType};
 use crate::keys::{Certificate, PublicKey};
 use crate::transport::{RekeyLimits, ServerMemory};
@@ -22,6 +23,8 @@ pub struct ClientConfig {
     pub known_authority: bool,
     /// Keys to log in with, in this order.
     pub identities: Vec<Identity>,
+    /// Which ways to log in are tried, and in which order.
+    pub methods: Methods,
     /// What an earlier connection learned about this server. `None`: nothing is guessed.
     pub memory: Option<ServerMemory>,
     /// When to ask a silent server whether it is still there.
@@ -38,6 +41,8 @@ pub struct ClientConfig {
     /// and the command did not run. Unless it does, nothing is sent again: the connection ends with
     /// [`Error::MayHaveRun`](crate::Error::MayHaveRun). For use with `cautious`, under which it is asked about.
     pub doubted: Option<usize>,
+    /// Whether to tell which further keys the host says that it has.
+    pub host_keys: bool,
     /// Whether a server that asks for no proof of who we are is to be trusted with commands.
     pub accept_none: bool,
 }

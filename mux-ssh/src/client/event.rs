@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::{AuthMethod, Prompt};
 use crate::algorithms::SignatureAlgorithm;
 use crate::keys::{Certificate, CertificateError, PublicKey};
 use crate::transport::ServerMemory;
@@ -111,6 +112,32 @@ pub enum Event {
         /// Index in the list of identities.
         identity: usize,
     },
+    /// Somebody is to be asked: for a password, or what the server wants to know.
+    /// Answer with [`Client::answer_prompt`](super::Client::answer_prompt).
+    Prompt {
+        /// Names the question.
+        id: QuestionId,
+        /// What is asked.
+        prompt: Prompt,
+    },
+    /// The server did not take what it was answered; of keys [`KeyRefused`](Event::KeyRefused) tells.
+    MethodRefused {
+        /// By which method.
+        method: AuthMethod,
+    },
+    /// The server took this, and wants something else as well (RFC 4252 §5.1).
+    PartialSuccess {
+        /// By which method.
+        method: AuthMethod,
+        /// With which identity, if it was a key.
+        identity: Option<usize>,
+    },
+    /// The password has expired, and the server wants a new one before it lets anybody in (RFC 4252 §8). None is
+    /// given: who changes a password wants to see what it is changed to, and on which host.
+    PasswordExpired {
+        /// The server's words; bounded, but not yet safe to print.
+        words: String,
+    },
     /// The connection is gone over a signed request that was never answered, with more sent behind it, to a kind of
     /// server that ends a connection over that when it refuses: the reset takes its refusal along, unless it was
     /// quick. Connect once more with `cautious`, and with this identity as `doubted` if the command may have run.
@@ -122,11 +149,16 @@ pub enum Event {
     Banner(String),
     /// The server let us in.
     Authenticated {
-        /// By which identity; `None` by the method `none`.
+        /// By which identity; `None` if by another method than a key.
         identity: Option<usize>,
     },
     /// What is worth remembering about this server, once its host key is accepted and again when something changes.
     Learned(ServerMemory),
+    /// The host has these keys too, or says so: told once, after the login, if it was asked for
+    /// (`ClientConfig::host_keys`). [`Client::prove_host_keys`](super::Client::prove_host_keys) asks for a proof.
+    HostKeys(Vec<PublicKey>),
+    /// The server proved that it holds these keys; none: it did not.
+    HostKeysProven(Vec<PublicKey>),
     /// Output of a command. Give its room back with [`Client::consume`](super::Client::consume).
     Output {
         /// The command.
@@ -139,6 +171,13 @@ pub enum Event {
     /// The server has opened the command's session. What comes next is the command's own pace.
     Opened {
         /// The command.
+        channel: ChannelId,
+    },
+    /// The server wants to talk to the user's agent, and may. The channel is one like those of commands: what is said to
+    /// the agent is [`Output`](Event::Output), [`Client::write_stdin`](super::Client::write_stdin) says what the agent
+    /// answers, and [`Client::close_channel`](super::Client::close_channel) ends it.
+    AgentOpened {
+        /// The channel.
         channel: ChannelId,
     },
     /// No more output of either stream.
@@ -197,6 +236,41 @@ pub enum Event {
         /// Bounded, but not yet safe to print.
         description: String,
     },
+}
+
+impl Event {
+    /// The channel that it is about, if it is about one.
+    #[must_use]
+    pub fn channel(&self) -> Option<ChannelId> {
+        match self {
+            Self::Output { channel, .. }
+            | Self::Opened { channel }
+            | Self::AgentOpened { channel }
+            | Self::Eof { channel }
+            | Self::ExitStatus { channel, .. }
+            | Self::ExitSignal { channel, .. }
+            | Self::StdinRoom { channel }
+            | Self::EnvRefused { channel, .. }
+            | Self::ChannelFailed { channel, .. }
+            | Self::ChannelClosed { channel } => Some(*channel),
+            Self::Stage(_)
+            | Self::Greeting(_)
+            | Self::HostKey { .. }
+            | Self::Sign { .. }
+            | Self::KeyRefused { .. }
+            | Self::Prompt { .. }
+            | Self::MethodRefused { .. }
+            | Self::PartialSuccess { .. }
+            | Self::PasswordExpired { .. }
+            | Self::LoginUnanswered { .. }
+            | Self::Banner(_)
+            | Self::Authenticated { .. }
+            | Self::Learned(_)
+            | Self::HostKeys(_)
+            | Self::HostKeysProven(_)
+            | Self::Disconnected { .. } => None,
+        }
+    }
 }
 
 /// What binds an agent's socket to this connection: the fields of `session-bind@openssh.com`

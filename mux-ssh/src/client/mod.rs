@@ -12,8 +12,10 @@ mod events;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod habits;
+mod host_keys;
 mod incoming;
 mod keepalive;
+mod methods;
 mod opening;
 mod packet;
 mod protocol;
@@ -33,15 +35,18 @@ use bytes::Bytes;
 
 pub use config::{ClientConfig, DirectTcpip, Exec, Identity, Keepalive, Stdin};
 pub use event::{ChannelFailure, ChannelId, Event, QuestionId, SessionBinding, Stage, StreamKind};
+pub use host_keys::MAX_HOST_KEYS;
+pub use methods::{AuthMethod, Field, Methods, Prompt};
 pub use violation::{AuthViolation, ChannelViolation};
 
+use crate::keys::PublicKey;
 use crate::transport::{Counters, ServerMemory, Transport, TransportConfig};
-use crate::{Error, Misuse};
+use crate::{Error, Misuse, Secret};
 use session::Session;
 
 /// One SSH connection, seen from the client.
 ///
-/// Drive it as any [`Protocol`](mux_proto::Protocol). Answer [`Event::HostKey`] and [`Event::Sign`] when they come;
+/// Drive it as any [`Protocol`](mux_proto::Protocol). Answer [`Event::HostKey`], [`Event::Sign`] and [`Event::Prompt`] when they come;
 /// give back the room of [`Event::Output`] with [`consume`](Self::consume), or the server stops after 64 KiB.
 #[derive(Debug)]
 pub struct Client {
@@ -112,6 +117,19 @@ impl Client {
         }
         self.session.keepalive.become_busy(now);
         id
+    }
+
+    /// Lets the command of this channel, and with it whoever rules its server, use the user's agent while it runs. To be
+    /// called before the command is sent, which is before [`Event::HostKey`] is answered, and never for a host whose key
+    /// was not verified.
+    pub fn forward_agent(&mut self, channel: ChannelId) {
+        self.session.channels.forward_agent(channel);
+    }
+
+    /// What binds an agent's socket to this connection, once there are keys.
+    #[must_use]
+    pub fn session_binding(&self) -> Option<SessionBinding> {
+        self.binding()
     }
 
     /// Queues bytes for a command's standard input.
@@ -204,6 +222,14 @@ impl Client {
         self.session.distrust_server();
     }
 
+    /// Asks the server for a proof that it holds these keys, of which it has [told](Event::HostKeys);
+    /// [`Event::HostKeysProven`] answers.
+    pub fn prove_host_keys(&mut self, keys: Vec<PublicKey>) {
+        if !self.is_over() {
+            self.session.host_keys.ask(keys);
+        }
+    }
+
     /// Answers [`Event::Sign`] with a signature blob (RFC 4253 §6.6); `None`: the identity cannot sign, try the next.
     pub fn answer_signature(&mut self, question: QuestionId, signature: Option<Bytes>) {
         if self.is_over() {
@@ -211,6 +237,20 @@ impl Client {
         }
         if let Some(auth) = self.session.auth() {
             auth.answer(question, signature.as_deref());
+        }
+        if let Err(error) = self.session.advance() {
+            self.fail(error);
+        }
+    }
+
+    /// Answers [`Event::Prompt`]: as many secrets as it has questions. `None`: nobody can or will say; the login goes on
+    /// with what is left.
+    pub fn answer_prompt(&mut self, question: QuestionId, answers: Option<&[Secret]>) {
+        if self.is_over() {
+            return;
+        }
+        if let Some(auth) = self.session.auth() {
+            auth.answer_prompt(question, answers);
         }
         if let Err(error) = self.session.advance() {
             self.fail(error);

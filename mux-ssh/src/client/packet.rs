@@ -3,11 +3,15 @@
 use bytes::Bytes;
 
 use super::DirectTcpip;
+use super::host_keys::PROVE;
 use super::userauth::USERAUTH;
 use super::window::{INITIAL_WINDOW, MAX_PACKET};
+use crate::Secret;
 use crate::message::{self, open_failure};
 use crate::wire::Writer;
 
+/// More than padding and tag take: growing for them would leave a copy of a secret behind.
+const SEALING: usize = 128;
 /// Where the bytes of a direct-tcpip channel are said to come from (RFC 4254 §7.2): they come from no socket, and some
 /// servers refuse what is no address. The same as OpenSSH's for `-W`.
 const ORIGINATOR: (&str, u32) = ("127.0.0.1", 65535);
@@ -19,6 +23,8 @@ pub(crate) enum Packet {
     ServiceRequest,
     /// A whole USERAUTH_REQUEST; it has to exist as bytes before, because it is what gets signed.
     Userauth(Bytes),
+    /// The same with what a person typed, or the answer to a server's questions.
+    Secret(Secret),
     /// CHANNEL_OPEN of a session, under our number `ours`.
     Open {
         ours: u32,
@@ -36,6 +42,15 @@ pub(crate) enum Packet {
     Exec {
         number: u32,
         command: Bytes,
+    },
+    /// The command on this channel may reach the user's agent (OpenSSH PROTOCOL.agent §2).
+    AgentRequest {
+        number: u32,
+    },
+    /// CHANNEL_OPEN_CONFIRMATION, under our number `ours`.
+    OpenConfirmed {
+        number: u32,
+        ours: u32,
     },
     Signal {
         number: u32,
@@ -61,12 +76,16 @@ pub(crate) enum Packet {
     RequestRefused {
         number: u32,
     },
-    /// CHANNEL_OPEN_FAILURE: a server may open nothing here.
+    /// CHANNEL_OPEN_FAILURE: a server may open nothing here but what it was allowed to.
     OpenRefused {
         number: u32,
     },
     /// A global request that no server grants and every server answers (OpenSSH PROTOCOL, `keepalive@openssh.com`).
     Keepalive,
+    /// A global request for a proof that the server holds these keys.
+    ProveHostKeys {
+        keys: Vec<Bytes>,
+    },
 }
 
 impl Packet {
@@ -74,6 +93,7 @@ impl Packet {
         match self {
             Self::ServiceRequest => to.byte(message::SERVICE_REQUEST).string(USERAUTH),
             Self::Userauth(payload) => to.raw(payload),
+            Self::Secret(payload) => to.reserve(payload.expose().len() + SEALING).raw(payload.expose()),
             Self::Open { ours } => to
                 .byte(message::CHANNEL_OPEN)
                 .string("session")
@@ -92,6 +112,14 @@ impl Packet {
                 .uint32(ORIGINATOR.1),
             Self::Env { number, name, value } => request(to, *number, "env", true).string(name).string(value),
             Self::Exec { number, command } => request(to, *number, "exec", true).string(command),
+            // As OpenSSH sends it: what a server refuses shows where the agent is missed.
+            Self::AgentRequest { number } => request(to, *number, "auth-agent-req@openssh.com", false),
+            Self::OpenConfirmed { number, ours } => to
+                .byte(message::CHANNEL_OPEN_CONFIRMATION)
+                .uint32(*number)
+                .uint32(*ours)
+                .uint32(INITIAL_WINDOW)
+                .uint32(MAX_PACKET),
             // RFC 4254 §6.9: a signal has no reply.
             Self::Signal { number, name } => request(to, *number, "signal", false).string(name.as_bytes()),
             Self::Adjust { number, bytes } => to
@@ -113,6 +141,10 @@ impl Packet {
                 .byte(message::GLOBAL_REQUEST)
                 .string("keepalive@openssh.com")
                 .boolean(true),
+            Self::ProveHostKeys { keys } => {
+                let to = to.byte(message::GLOBAL_REQUEST).string(PROVE).boolean(true);
+                keys.iter().fold(to, |to, key| to.string(key))
+            }
         };
     }
 }

@@ -4,7 +4,7 @@
 //! | phase | may come | is answered by |
 //! | --- | --- | --- |
 //! | key exchange | nothing | – |
-//! | login | SERVICE_ACCEPT, USERAUTH_FAILURE, _SUCCESS, _BANNER, _PK_OK | [`Auth`] |
+//! | login | SERVICE_ACCEPT, USERAUTH_FAILURE, _SUCCESS, _BANNER, and 60 as the method has it | [`Auth`] |
 //! | connection | GLOBAL_REQUEST, REQUEST_SUCCESS, REQUEST_FAILURE, all of CHANNEL_* | [`Connection`] |
 //!
 //! Anything else is a violation; message numbers that nobody knows are answered with UNIMPLEMENTED after the login.
@@ -17,6 +17,7 @@ use super::auth::{Auth, AuthConfig, Progress};
 use super::channels::Channels;
 use super::events::{Events, MAX_UNDELIVERED};
 use super::habits::Habits;
+use super::host_keys::{self, HostKeys};
 use super::incoming::{Connection, Effect};
 use super::keepalive::KeepaliveTimer;
 use super::opening::{Opening, Permit};
@@ -60,6 +61,9 @@ pub(crate) struct Session {
     pub(crate) keepalive: KeepaliveTimer,
     /// Keepalives that the server owes an answer to.
     probes: u32,
+    pub(crate) host_keys: HostKeys,
+    /// The first exchange hash, once there is one.
+    session_id: Bytes,
 }
 
 impl Session {
@@ -68,6 +72,7 @@ impl Session {
         let auth = AuthConfig {
             user: config.user,
             identities: config.identities,
+            methods: config.methods,
             cautious: config.cautious,
             doubted: config.doubted,
             none_first: config.cautious || memory.is_some_and(|memory| memory.none_first),
@@ -86,6 +91,8 @@ impl Session {
             replies: Replies::default(),
             keepalive: KeepaliveTimer::new(config.keepalive),
             probes: 0,
+            host_keys: HostKeys::new(config.host_keys),
+            session_id: Bytes::new(),
         }
     }
 
@@ -121,6 +128,7 @@ impl Session {
         if let Phase::Kex(config) = &mut self.phase {
             config.distrusted = true;
         }
+        self.host_keys.ignore();
     }
 
     /// The host key was accepted and the keys are in use.
@@ -128,6 +136,7 @@ impl Session {
         match std::mem::replace(&mut self.phase, Phase::Connection) {
             Phase::Kex(config) => {
                 self.events.push(Event::Stage(Stage::Auth));
+                self.session_id = binding.session_id.clone();
                 self.phase = Phase::Login(Box::new(Auth::new(*config, binding)));
                 self.advance()
             }
@@ -174,6 +183,7 @@ impl Session {
             channels,
             events,
             replies,
+            host_keys,
             ..
         } = self;
         match (Connection {
@@ -181,6 +191,7 @@ impl Session {
             channels,
             events,
             replies,
+            host_keys,
         })
         .handle(payload)?
         {
@@ -188,6 +199,11 @@ impl Session {
             Effect::Unknown => Ok(Next::Reject),
             Effect::OneSession => Ok(Next::OneSession),
             Effect::GlobalReply => {
+                if let Some(keys) = self.host_keys.answered() {
+                    let keys = host_keys::proven(&self.session_id, keys, payload);
+                    self.events.push(Event::HostKeysProven(keys));
+                    return Ok(Next::Nothing);
+                }
                 self.probes = self
                     .probes
                     .checked_sub(1)
@@ -246,7 +262,8 @@ impl Session {
             | Error::Silent
             | Error::Crypto => false,
         };
-        if is_end && auth.was_refused() {
+        // Whoever is asked takes longer than some servers wait: that refuses nothing.
+        if is_end && auth.was_refused() && !auth.is_prompting() {
             // Whoever connects again sends the command again: only if it can't have run.
             return if self.gamble_lost && !self.channels.in_doubt() {
                 auth.refused_early()
@@ -293,7 +310,7 @@ impl Session {
                 if let Some(packet) = auth.next_packet() {
                     return Some(packet);
                 }
-                if self.gamble_over || !auth.is_signed() {
+                if self.gamble_over || !auth.may_gamble() {
                     return None;
                 }
                 Permit::Gamble
@@ -302,6 +319,9 @@ impl Session {
                 if self.keepalive.take_probe() {
                     self.probes += 1;
                     return Some(Packet::Keepalive);
+                }
+                if let Some(keys) = self.host_keys.next(self.probes) {
+                    return Some(Packet::ProveHostKeys { keys });
                 }
                 Permit::Everything
             }

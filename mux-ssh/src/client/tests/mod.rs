@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, and looks at one event of many"
 )]
 
+mod agent;
 mod algorithms;
 mod channels;
 mod direct;
@@ -17,6 +18,7 @@ mod hostile_auth;
 mod hostile_channels;
 mod login;
 mod pair;
+mod prompts;
 mod stdin;
 mod timing;
 mod windows;
