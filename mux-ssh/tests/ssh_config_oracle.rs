@@ -132,6 +132,22 @@ const HOST_LINES: &[&str] = &[
     "match ALL",
     "Host \"other\" # comment",
     "Host !*",
+    "Match host web*",
+    "Match host=WEB1 user root",
+    "Match !host db* originalhost *",
+    "Match originalhost web1,other",
+    "Match user joe",
+    "Match !user root",
+    "Match localuser *",
+    "Match exec true",
+    "Match !exec \"test %n = web1\"",
+    "Match exec \"test %h = real.example.org -a %p = 22\" host *",
+    "Match host other exec \"test %r = joe\"",
+    "Match canonical",
+    "Match !final",
+    "Match final host *.example.org",
+    "Match host other all",
+    "Match !all",
 ];
 
 /// A file of a few blocks; `includes` are what it may include.
@@ -229,6 +245,13 @@ impl Case<'_> {
                     let paths = entries.map(|entry| entry.unwrap().path().to_str().unwrap().to_owned());
                     let found = paths.filter(|path| path.ends_with(suffix)).collect();
                     resolver.supply_glob(pattern, found);
+                }
+                Step::Need(Need::Exec(command)) => {
+                    let status = Command::new("sh").args(["-c", &command]).status();
+                    resolver.supply_exec(command, Ok(status.unwrap().success()));
+                }
+                Step::Need(other @ (Need::Home(_) | Need::Addresses | Need::Version | Need::Lookup(_))) => {
+                    resolver.decline(other)
                 }
             }
         }

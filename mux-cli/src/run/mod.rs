@@ -19,6 +19,7 @@ mod net;
 mod offers;
 mod openssh;
 mod outside;
+mod outward;
 mod pipe;
 mod report;
 mod revoked;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::choice::{
-    AddKeysToAgent, AddressFamily, FingerprintHash, HostKeyPolicy, JumpHost, PubkeyAuthentication,
-    RequestTty, SessionType, YesNoAsk,
+    AddKeysToAgent, AddressFamily, Canonicalize, FingerprintHash, HostKeyPolicy, JumpHost,
+    PubkeyAuthentication, RequestTty, SessionType, YesNoAsk,
 };
 use super::error::{Origin, Problem, Sourced};
 use super::host_config::Note;
@@ -41,6 +41,8 @@ pub(super) struct Draft<'a> {
     pub(super) verify_host_key_dns: Slot<'a, YesNoAsk>,
     pub(super) address_family: Slot<'a, AddressFamily>,
     pub(super) pubkey_authentication: Slot<'a, PubkeyAuthentication>,
+    pub(super) canonicalize: Slot<'a, Canonicalize>,
+    pub(super) permitted_cnames: Slot<'a, Vec<(String, String)>>,
     pub(super) request_tty: Slot<'a, RequestTty>,
     pub(super) session_type: Slot<'a, SessionType>,
     pub(super) fingerprint_hash: Slot<'a, FingerprintHash>,
@@ -50,8 +52,6 @@ pub(super) struct Draft<'a> {
     pub(super) rekey_bytes: Slot<'a, u64>,
     pub(super) rekey_interval: Slot<'a, Duration>,
     pub(super) notes: Vec<Note>,
-    /// Refused keywords whose first value was harmless.
-    pub(super) settled: Vec<&'static str>,
 }
 
 /// Takes a value unless there is one.
@@ -83,6 +83,9 @@ impl<'a> Draft<'a> {
             Setting::VerifyHostKeyDns(value) => first(&mut self.verify_host_key_dns, value, origin),
             Setting::AddressFamily(value) => first(&mut self.address_family, value, origin),
             Setting::PubkeyAuthentication(value) => first(&mut self.pubkey_authentication, value, origin),
+            Setting::Canonicalize(value) => first(&mut self.canonicalize, value, origin),
+            Setting::PermittedCnames(value) => first(&mut self.permitted_cnames, value, origin),
+            Setting::RefuseConnection(why) => return Err(Problem::Refused(why.clone())),
             Setting::RequestTty(value) => first(&mut self.request_tty, value, origin),
             Setting::SessionType(value) => first(&mut self.session_type, value, origin),
             Setting::FingerprintHash(value) => first(&mut self.fingerprint_hash, value, origin),
@@ -158,17 +161,6 @@ impl<'a> Draft<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
-    }
-
-    /// Whether the first value of a refused keyword is this one, and harmful.
-    pub(super) fn refuses(&mut self, keyword: &'static str, harmless: bool) -> bool {
-        if self.settled.contains(&keyword) {
-            return false;
-        }
-        if harmless {
-            self.settled.push(keyword);
-        }
-        !harmless
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use super::canonical;
 use super::choice::{AddressFamily, HostKeyPolicy, JumpHost, Proxy, PubkeyAuthentication};
 use super::draft::{Draft, Slot};
 use super::error::{ConfigError, Origin, Problem, Sourced};
 use super::expand::{self, Tokens};
 use super::host_config::HostConfig;
+use super::need::Answers;
 use super::setting::{Flag, List, Number, Text, Time};
+use super::walk::Stop;
 use super::{Facts, Local};
 
 /// OpenSSH's default, which `RequiredRSASize` changes.
@@ -21,14 +24,14 @@ const DEFAULT_IDENTITIES: [&str; 3] = ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.s
 
 impl Draft<'_> {
     /// Settles the host name after the first pass: later `HostName` lines come too late, as in OpenSSH.
-    pub(super) fn pin_hostname(&mut self, facts: &Facts) -> Result<String, ConfigError> {
-        let hostname = self.hostname(facts)?;
+    pub(super) fn pin_hostname(&mut self, facts: &Facts, answers: &Answers) -> Result<String, Stop> {
+        let hostname = self.canonical(self.hostname(facts)?, answers)?;
         let value = hostname.value.clone();
         self.pinned_hostname = Some(hostname);
         Ok(value)
     }
 
-    /// `HostName` with its token, else the name as typed; names in lower case.
+    /// `HostName` with its token, else the name as typed; names in lower case, addresses in their usual form.
     fn hostname(&self, facts: &Facts) -> Result<Sourced<String>, ConfigError> {
         if let Some(pinned) = &self.pinned_hostname {
             return Ok(pinned.clone());
@@ -40,13 +43,15 @@ impl Draft<'_> {
                 problem,
             });
         }
-        let (mut value, origin) = match self.text(Text::HostName) {
+        let (name, origin) = match self.text(Text::HostName) {
             Some((name, origin)) => (at(origin, expand::host_name(name, &facts.host))?, origin.clone()),
             None => (facts.host.clone(), Origin::CommandLine),
         };
-        if value.parse::<core::net::IpAddr>().is_err() {
-            value.make_ascii_lowercase();
-        }
+        let value = canonical::address(&name).unwrap_or_else(|| match name.contains(['%', ':']) {
+            // An address with a scope, whose name has its case.
+            true => name,
+            false => name.to_ascii_lowercase(),
+        });
         if !is_host_name(&value) {
             return Err(ConfigError {
                 problem: Problem::InvalidHostName(value),
@@ -110,14 +115,14 @@ impl Draft<'_> {
     }
 
     /// Where the last stop is, for `%j`.
-    fn last_jump(&self) -> &str {
+    pub(super) fn last_jump(&self) -> &str {
         match self.proxy_jump {
             Some((Some(hops), _)) => hops.last().map_or("", |hop| &hop.host),
             Some((None, _)) | None => "",
         }
     }
 
-    fn port(&self, facts: &Facts) -> Sourced<u16> {
+    pub(super) fn port(&self, facts: &Facts) -> Sourced<u16> {
         match facts.port {
             Some(value) => Sourced {
                 value,
