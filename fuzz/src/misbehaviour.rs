@@ -159,6 +159,7 @@ impl Pair {
             }],
             spare: setup & 0b0010_0000 != 0,
             cautious: setup & 0b0100_0000 != 0,
+            host_keys: true,
             ..ClientConfig::default()
         };
         client
@@ -269,6 +270,7 @@ impl Pair {
             any = true;
             match event {
                 Event::HostKey { id, .. } => self.client.answer_host_key(id, true),
+                Event::HostKeys(keys) => self.client.prove_host_keys(keys),
                 Event::Sign {
                     id, algorithm, data, ..
                 } => self.client.answer_signature(id, USER.sign(algorithm, &data).ok()),
@@ -285,7 +287,9 @@ impl Pair {
                     let command = self.commands.iter_mut().find(|(id, _)| *id == channel);
                     command.expect("a command that there is").1 = true;
                 }
+                Event::AgentOpened { .. } => panic!("no agent was offered"),
                 Event::Opened { .. }
+                | Event::HostKeysProven(_)
                 | Event::Eof { .. }
                 | Event::ExitStatus { .. }
                 | Event::ExitSignal { .. }

@@ -15,7 +15,7 @@ pub const DEFAULT_SPILL_MAX: u64 = 4 * 1024 * 1024 * 1024;
 /// Each try waits longer than the one before: after so many nothing is left to wait for.
 pub const MAX_RETRIES: u32 = 100;
 
-/// Everything that `mux run` was asked for.
+/// Everything that `mux run` was asked for, or another subcommand that connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// On which hosts.
@@ -51,6 +51,17 @@ pub enum Action {
     Run(Vec<u8>),
     /// Print the targets.
     ListHosts,
+    /// Look at their host keys, and write down which they are.
+    LearnHosts(Learn),
+}
+
+/// Which host keys to write down.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Learn {
+    /// The file that says which keys are right; none: a person does.
+    pub from: Option<PathBuf>,
+    /// Whatever the hosts show, without a question.
+    pub yes: bool,
 }
 
 /// How to get to a host, as far as flags say; the ssh configuration says the rest.
@@ -74,6 +85,10 @@ pub struct Connection {
     pub login_timeout: Option<Duration>,
     /// Over what.
     pub transport: Transport,
+    /// `-A`: commands may use our agent.
+    pub forward_agent: bool,
+    /// `--forward-agent-to-all`: those of a set, too.
+    pub forward_to_all: bool,
 }
 
 /// Which addresses of a name are used.

@@ -370,6 +370,7 @@ impl Hold {
             | client::Event::Greeting(_)
             | client::Event::Authenticated { .. }
             | client::Event::Opened { .. }
+            | client::Event::AgentOpened { .. }
             | client::Event::Eof { .. }
             | client::Event::ExitStatus { .. }
             | client::Event::ExitSignal { .. }

@@ -160,6 +160,7 @@ impl Sequence {
             | Event::Banner(_)
             | Event::Authenticated { .. }
             | Event::Opened { .. }
+            | Event::AgentOpened { .. }
             | Event::Eof { .. }
             | Event::ExitSignal { .. }
             | Event::StdinRoom { .. }

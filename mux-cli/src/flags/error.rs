@@ -28,6 +28,8 @@ pub enum UsageError {
     TwoFormats,
     /// Standard input for the list of hosts and for the commands.
     StdinTwice,
+    /// Host keys of a transport that has none.
+    NoHostKeys,
     /// A variable of the environment whose value is wrong.
     Environment {
         /// Its name.
@@ -49,13 +51,17 @@ impl fmt::Display for UsageError {
                 "no command; write it after the options, as in: mux run -w web[1-3] -- uptime\n\
                  (an interactive session is `mux shell`, which is not supported yet)",
             ),
-            Self::NoSuchCommandYet(name) => write!(f, "{name}: not supported yet; there is `mux run`"),
+            Self::NoSuchCommandYet(name) => write!(
+                f,
+                "{name}: not supported yet; there are `mux run` and `mux hosts learn`"
+            ),
             Self::NotSupportedYet(option) => write!(f, "{option}: not supported yet"),
             Self::PeerLetter { letter, advice } => write!(f, "-{letter}: {advice}"),
             Self::TwoFormats => f.write_str("-b and -B are --output grouped; leave one of them out"),
             Self::StdinTwice => f.write_str(
                 "--hosts - and --stdin: both can't read standard input; write --stdin=FILE or --hosts FILE",
             ),
+            Self::NoHostKeys => f.write_str("--transport: only the native one sees host keys; leave it out"),
             Self::Environment { name, value, advice } => {
                 write!(
                     f,

@@ -70,13 +70,11 @@ const fn long(long: &'static str) -> Later {
 pub(super) const LATER: &[Later] = &[
     letter('g', "group"),
     letter('a', "all"),
-    letter('A', "forward-agent"),
     letter('K', "ask-become-password"),
     Later {
         short: Some('J'),
         long: None,
     },
-    long("forward-agent-to-all"),
     long("inventory"),
     long("limit"),
     long("pick"),
@@ -102,7 +100,6 @@ pub(super) const LATER_COMMANDS: &[&str] = &[
     "shell",
     "nodes",
     "ping",
-    "hosts",
     "status",
     "daemon",
     "forward",

@@ -6,6 +6,7 @@ mod env;
 mod error;
 mod fanout;
 mod foreign;
+mod hosts;
 mod size;
 mod table;
 #[cfg(test)]
@@ -33,7 +34,7 @@ use crate::targets::{HostsSource, TargetSpec};
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
-    /// `mux run`.
+    /// `mux run`, and whatever else connects to hosts.
     Run(Box<Plan>),
     /// This text on standard output, and nothing else: help, version.
     Print(String),
@@ -57,6 +58,7 @@ pub fn parse(
     };
     match matches.subcommand() {
         Some(("run", run)) => Ok(Invocation::Run(Box::new(plan(run, environment)?))),
+        Some(("hosts", hosts)) => Ok(Invocation::Run(Box::new(hosts::plan(hosts, environment)?))),
         Some((name, _)) => Err(UsageError::NoSuchCommandYet(name.to_owned())),
         None => Err(UsageError::NoSubcommand(
             table::command().render_help().to_string(),
@@ -208,6 +210,8 @@ fn connection(run: &ArgMatches, environment: &Environment) -> Result<Connection,
         connect_timeout: seconds(run, "connect-timeout").or(environment.connect_timeout()?),
         login_timeout: seconds(run, "login-timeout"),
         transport: *run.get_one::<Transport>("transport").expect("has a default"),
+        forward_agent: run.get_flag("forward-agent"),
+        forward_to_all: run.get_flag("forward-agent-to-all"),
     })
 }
 

@@ -11,9 +11,9 @@ use clap::{Arg, ArgAction, Command, value_parser};
 
 use super::duration::{parse_deadline, parse_duration};
 use super::fanout::parse_fanout;
-use super::foreign;
 use super::size::parse_size;
 use super::variable::parse_variable;
+use super::{foreign, hosts};
 use crate::plan::{ColorChoice, Format, MAX_RETRIES, MissingStatus, Transport};
 
 const EXAMPLES: &str = "\
@@ -48,7 +48,8 @@ pub(super) fn command() -> Command {
         .after_help(EXAMPLES)
         .arg_required_else_help(true)
         .subcommand_required(true)
-        .subcommand(run());
+        .subcommand(run())
+        .subcommand(hosts::command());
     foreign::LATER_COMMANDS
         .iter()
         .fold(mux, |mux, name| mux.subcommand(foreign::later_command(name)))
@@ -75,20 +76,20 @@ fn run() -> Command {
         .arg(command)
 }
 
-fn valued(id: &'static str, name: &'static str, help: &'static str) -> Arg {
+pub(super) fn valued(id: &'static str, name: &'static str, help: &'static str) -> Arg {
     Arg::new(id).value_name(name).help(help)
 }
 
-fn switch(id: &'static str, help: &'static str) -> Arg {
+pub(super) fn switch(id: &'static str, help: &'static str) -> Arg {
     Arg::new(id).help(help).action(ArgAction::SetTrue)
 }
 
-fn headed<const N: usize>(heading: &'static str, args: [Arg; N]) -> [Arg; N] {
+pub(super) fn headed<const N: usize>(heading: &'static str, args: [Arg; N]) -> [Arg; N] {
     args.map(|arg| arg.help_heading(heading))
 }
 
 /// Values that begin with `-` are let through: the target parser knows what was meant by `-w -web3`.
-fn targets() -> [Arg; 4] {
+pub(super) fn targets() -> [Arg; 4] {
     let paths = value_parser!(PathBuf);
     headed(
         "Which hosts",
@@ -113,7 +114,7 @@ fn targets() -> [Arg; 4] {
     })
 }
 
-fn connection() -> [Arg; 10] {
+pub(super) fn connection() -> [Arg; 10] {
     let path = || value_parser!(PathBuf);
     headed(
         "How to get there",
@@ -214,7 +215,7 @@ fn execution() -> [Arg; 6] {
     )
 }
 
-fn surroundings() -> [Arg; 4] {
+fn surroundings() -> [Arg; 6] {
     headed(
         "What the command gets",
         [
@@ -245,6 +246,14 @@ fn surroundings() -> [Arg; 4] {
                 "The same for MUX_HOST, MUX_NODENUM (from 0), MUX_NUMNODES",
             )
             .long("env-info"),
+            switch("forward-agent", "Let the command use our agent")
+                .short('A')
+                .long("forward-agent"),
+            switch(
+                "forward-agent-to-all",
+                "Let -A and ForwardAgent apply to more than one host",
+            )
+            .long("forward-agent-to-all"),
         ],
     )
 }

@@ -112,7 +112,7 @@ fn every_flag_lands_in_its_place() {
         "-w web[1-3] -wdb1 -x web2 --hosts fleet --hosts - -f 8 -l root -p 2222 -i k1 -ik2 -F cfg -o A=1 -oB=2 -B -N \
          -S -q -vv -6 --connect-timeout 1.5 --login-timeout 2m --timeout 500ms --color never --transport local \
          --env A=1 --env B= --env A=2=3 --env-info --retries 3 --missing-status ok --spill-max 1.5G --outdir out \
-         --errdir=err --stdin=in ls",
+         --errdir=err --stdin=in -A --forward-agent-to-all ls",
     );
     assert_eq!(
         plan,
@@ -142,6 +142,8 @@ fn every_flag_lands_in_its_place() {
                 connect_timeout: Some(Duration::from_millis(1500)),
                 login_timeout: Some(Duration::from_secs(120)),
                 transport: Transport::Local,
+                forward_agent: true,
+                forward_to_all: true,
             },
             output: OutputPlan {
                 format: Format::Grouped { with_stderr: true },
@@ -250,7 +252,6 @@ fn planned_options_and_commands_are_not_supported_yet() {
     for option in [
         "-g web",
         "-a",
-        "-A",
         "-K",
         "-J jump",
         "--limit web",

@@ -167,6 +167,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             | Phase::Resolving
             | Phase::Session(_)
             | Phase::Local(_)
+            | Phase::Parked(_)
             | Phase::Pausing(_)
             | Phase::Over => cx.shared.endpoints.leave(address),
         }

@@ -87,7 +87,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             Phase::Local(key) => cx.links.consume(*key, stream, count),
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => {}
-            Phase::Pausing(_) | Phase::Over => {}
+            Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => {}
         }
     }
 

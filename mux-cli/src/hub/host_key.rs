@@ -1,8 +1,10 @@
 //! Whether a server's key is good enough, and what a person is told if it is not. Never reads or writes known_hosts.
 
+use mux_ssh::Printable;
+use mux_ssh::algorithms::KeyType;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::{HostId, Mismatch, Verdict};
+use mux_ssh::known_hosts::{HostId, Mismatch, Place, Verdict};
 
 /// What follows from a verdict of known_hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,17 +13,26 @@ pub enum Decision {
     Accept,
     /// Go on once the key was written down.
     Learn,
+    /// Somebody is to say whether it is the right one, and then as with [`Learn`](Self::Learn).
+    Ask {
+        /// What to add to the question: by what else the host is known.
+        hint: String,
+        /// Why to close, where nobody can be asked.
+        refusal: String,
+    },
+    /// Go on for all that, after this warning, but give the host nothing that it could use against us.
+    Distrust(String),
     /// Close, for this reason.
     Refuse(String),
 }
 
-/// Where the keys of a host are kept, for messages that say how to change it.
+/// Whose key is judged, and where it is kept: for messages that say what to do.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptIn<'a> {
-    /// The file to which new keys go.
-    pub file: &'a str,
-    /// Whether that is the one that `ssh-keygen` takes if no other is named.
-    pub is_default: bool,
+    /// The target as it was asked for.
+    pub target: &'a str,
+    /// The file that `ssh-keygen` takes if no other is named.
+    pub default_file: &'a str,
 }
 
 /// Decides about `key`, which `host` proved to have.
@@ -36,62 +47,107 @@ pub fn judge(
     let sent = || key.fingerprint_sha256();
     match (verdict, policy) {
         (Verdict::Known(_), _) => Decision::Accept,
-        (Verdict::Unknown { .. }, HostKeyPolicy::AcceptNew) => Decision::Learn,
+        (Verdict::Unknown { .. }, HostKeyPolicy::AcceptNew | HostKeyPolicy::Off) => Decision::Learn,
         (Verdict::Revoked(place), _) => {
             let sent = sent();
             Decision::Refuse(format!("host key revoked ({place} names {sent})"))
         }
-        (Verdict::Changed(others), _) => Decision::Refuse(changed(host, others, &sent(), kept)),
-        // A host whose keys are not to be checked at all does not get here yet.
-        (Verdict::Unknown { authority }, HostKeyPolicy::Strict | HostKeyPolicy::Ask | HostKeyPolicy::Off) => {
-            let mut text = format!("host key not known ({} {})", key.algorithm(), sent());
-            if let Some(place) = authority {
-                text.push_str(&format!(
-                    "; no certificate by the authority of {place} vouches for it"
-                ));
-            }
-            text.push_str(
-                "; to take it as it is: -o StrictHostKeyChecking=accept-new; to look first: ssh-keyscan ",
-            );
-            text.push_str(&scan_arguments(host));
-            Decision::Refuse(text)
+        (Verdict::Unknown { authority }, HostKeyPolicy::Strict) => {
+            Decision::Refuse(unknown(authority.as_ref(), key, kept))
+        }
+        (Verdict::Unknown { authority }, HostKeyPolicy::Ask) => Decision::Ask {
+            hint: String::new(),
+            refusal: unknown(authority.as_ref(), key, kept),
+        },
+        (Verdict::Changed(others), _) => changed(host, policy, others, key, kept),
+    }
+}
+
+fn unknown(authority: Option<&Place>, key: &PublicKey, kept: KeptIn<'_>) -> String {
+    let (algorithm, sent) = (key.algorithm(), key.fingerprint_sha256());
+    let authority = authority
+        .map(|place| format!("; no certificate by the authority of {place} vouches for it"))
+        .unwrap_or_default();
+    let target = quoted(kept.target);
+    format!(
+        "host key not known ({algorithm} {sent}){authority}; to look at it and keep it: mux hosts learn {target}; \
+         to take it as it is: -o StrictHostKeyChecking=accept-new"
+    )
+}
+
+/// A key of another type than all that are known is, for ssh, the key of a new host: whoever wants it taken has it taken.
+/// Where nobody was asked that is no answer to somebody who can choose the type.
+fn changed(
+    host: &HostId,
+    policy: HostKeyPolicy,
+    others: &[Mismatch],
+    key: &PublicKey,
+    kept: KeptIn<'_>,
+) -> Decision {
+    let sent = key.fingerprint_sha256();
+    let of_other_types = others.iter().all(|other| other.key_type != Some(key.key_type()));
+    let known: Vec<String> = others
+        .iter()
+        .map(|other| {
+            let of = other
+                .key_type
+                .filter(|_| of_other_types)
+                .map_or("", KeyType::name);
+            let space = if of.is_empty() { "" } else { " " };
+            format!("{} has {of}{space}{}", other.place, other.fingerprint)
+        })
+        .collect();
+    let known = known.join(", ");
+    let (what, of) = match of_other_types {
+        true => (
+            "host known by keys of other types only",
+            format!("{} ", key.algorithm()),
+        ),
+        false => ("host key changed", String::new()),
+    };
+    let text = format!("{what} ({known}, server sent {of}{sent})");
+    let advice = format!("; if you expect this: {}", removal(host, others, kept));
+    match policy {
+        HostKeyPolicy::Off if of_other_types => Decision::Learn,
+        HostKeyPolicy::Off => Decision::Distrust(format!(
+            "{text}; connecting all the same, without passwords and agent forwarding{advice}"
+        )),
+        HostKeyPolicy::Ask if of_other_types => Decision::Ask {
+            hint: format!(" (known so far: {known})"),
+            refusal: text + &advice,
+        },
+        HostKeyPolicy::Ask | HostKeyPolicy::Strict | HostKeyPolicy::AcceptNew => {
+            Decision::Refuse(text + &advice)
         }
     }
 }
 
-fn changed(host: &HostId, others: &[Mismatch], sent: &str, kept: KeptIn<'_>) -> String {
-    let known: Vec<String> = others
-        .iter()
-        .map(|other| format!("{} has {}", other.place, other.fingerprint))
-        .collect();
-    let file = if kept.is_default {
-        String::new()
-    } else {
-        format!(" -f {}", kept.file)
-    };
+/// How to forget these keys: a command for each file.
+fn removal(host: &HostId, others: &[Mismatch], kept: KeptIn<'_>) -> String {
+    let mut files: Vec<&str> = Vec::new();
+    for other in others {
+        if !files.contains(&&*other.place.file) {
+            files.push(&other.place.file);
+        }
+    }
     let name = quoted(host.name());
-    let known = known.join(", ");
-    format!("host key changed ({known}, server sent {sent}); if you expect this: ssh-keygen -R {name}{file}")
+    let commands: Vec<String> = files
+        .iter()
+        .map(|file| match *file == kept.default_file {
+            true => format!("ssh-keygen -R {name}"),
+            false => format!("ssh-keygen -R {name} -f {}", Printable::new(file)),
+        })
+        .collect();
+    commands.join("; ")
 }
 
 /// `[host]:port` means a glob to a shell.
 fn quoted(name: &str) -> String {
-    if name.starts_with('[') {
+    if name.contains('[') {
         format!("'{name}'")
     } else {
         name.to_owned()
     }
-}
-
-fn scan_arguments(host: &HostId) -> String {
-    let parts = host
-        .name()
-        .strip_prefix('[')
-        .and_then(|rest| rest.rsplit_once("]:"));
-    parts.map_or_else(
-        || host.name().to_owned(),
-        |(name, port)| format!("-p {port} {name}"),
-    )
 }
 
 #[cfg(test)]
@@ -117,8 +173,8 @@ mod tests {
             &verdict,
             &key,
             KeptIn {
-                file: "known_hosts",
-                is_default: true,
+                target: "web07",
+                default_file: "known_hosts",
             },
         )
     }
@@ -167,6 +223,9 @@ mod tests {
         assert_eq!(check("", 22, HostKeyPolicy::AcceptNew), Decision::Learn);
         let text = refused(check("", 2222, HostKeyPolicy::Strict));
         assert!(text.contains("accept-new"), "{text}");
-        assert!(text.ends_with("ssh-keyscan -p 2222 web07"), "{text}");
+        assert!(
+            text.contains("; to look at it and keep it: mux hosts learn web07; "),
+            "{text}"
+        );
     }
 }

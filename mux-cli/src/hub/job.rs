@@ -12,6 +12,7 @@ use super::drain::Unread;
 use super::kill::Killing;
 use super::openssh::Child;
 use super::pace::{Endpoints, Fanout};
+use super::parked::Parking;
 use super::phase::{Phase, Session};
 use super::stdin::Feed;
 use super::{
@@ -45,6 +46,7 @@ pub(super) struct Shared<K> {
     pub(super) actions: VecDeque<(Ticket, Action)>,
     pub(super) events: VecDeque<Event>,
     pub(super) left_running: Vec<RequestId>,
+    pub(super) parking: Parking,
     pub(super) max_window: u32,
     /// Nothing more is to start, not even once more.
     pub(super) held: bool,
@@ -171,6 +173,9 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
 
     /// A person is asked, or has answered: what measures the other side stands still meanwhile.
     pub(super) fn asking<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, asking: bool) {
+        if matches!(self.phase, Phase::Parked(_)) {
+            return;
+        }
         self.asking = asking;
         self.heard(cx);
         let running = match self.stage {
@@ -193,7 +198,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Resolving | Phase::Connecting(_) => true,
             Phase::Session(session) => session.unauthenticated && self.signing.is_none() && !self.asking,
             Phase::Local(_) => self.child.is_some() && self.stage < Stage::Channel,
-            Phase::Preparing | Phase::Pausing(_) | Phase::Over => false,
+            Phase::Preparing | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
         };
         (counts && !self.silent).then(|| self.last_heard + SILENCE)
     }
@@ -204,7 +209,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Connecting(race) => [race.next_at, race.starting.map(|(at, _)| at)],
             Phase::Preparing => [self.lacking.map(|(_, at)| at), None],
             Phase::Pausing(pause) => [Some(pause.until), None],
-            Phase::Resolving | Phase::Session(_) | Phase::Local(_) | Phase::Over => [None, None],
+            Phase::Resolving | Phase::Session(_) | Phase::Local(_) => [None, None],
+            Phase::Parked(_) | Phase::Over => [None, None],
         };
         let next = race
             .into_iter()
@@ -269,7 +275,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
                 .is_some_and(|client| client.may_have_run(*channel)),
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => false,
             Phase::Local(_) => self.openssh_may_have_run(),
-            Phase::Pausing(_) | Phase::Over => false,
+            Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
         };
         let (status, failure) = outcome::out_of_time(self, ran);
         self.fail_or_retry(cx, status, failure);
@@ -299,9 +305,13 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Some(_) => outcome::in_doubt(status, error),
             None => (status, error),
         };
+        let is_parked = matches!(self.phase, Phase::Parked(_));
         self.close_stdin(cx);
         self.release(cx);
-        cx.shared.fanout.leave(std::mem::take(&mut self.silent));
+        match is_parked {
+            true => cx.shared.parking.end(self.request.id),
+            false => cx.shared.fanout.leave(std::mem::take(&mut self.silent)),
+        }
         self.ask(cx, Action::SigningOver);
         let outcome = Outcome {
             status,
@@ -330,7 +340,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
                     cx.links.abort(key);
                 }
             }
-            Phase::Preparing | Phase::Resolving | Phase::Pausing(_) | Phase::Over => {}
+            Phase::Preparing | Phase::Resolving | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => {}
         }
         self.release_child(cx);
     }

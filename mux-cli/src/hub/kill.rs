@@ -169,7 +169,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 ));
             }
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => {}
-            Phase::Pausing(_) | Phase::Over => {}
+            Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => {}
         }
         None
     }

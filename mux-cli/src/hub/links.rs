@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use mux_core::LinkError;
 use mux_ssh::Client;
+use mux_ssh::client::ChannelId;
 
 use super::{Request, StreamKind};
 
@@ -35,6 +36,10 @@ pub trait Links {
 
     /// Gives back `count` bytes of a local command's output.
     fn consume(&mut self, key: Self::Key, stream: StreamKind, count: usize);
+
+    /// Connects the agent that listens on `socket` with a channel that the server has opened to it; what is said on the
+    /// channel from now on is between those two. One that can't be had closes the channel.
+    fn forward_agent(&mut self, key: Self::Key, channel: ChannelId, socket: &str);
 
     /// Sends a signal to the process group of a local command.
     fn kill(&mut self, key: Self::Key, signal: Kill);

@@ -4,6 +4,7 @@
 //! [`Action`]s and learns the time from its caller. It decides who may start when, which deadline is over, what is
 //! tried again and how a request ended; it never reads a file, a clock or a socket.
 
+mod agent;
 mod caution;
 mod children;
 mod connect;
@@ -19,6 +20,7 @@ mod local;
 mod openssh;
 mod outcome;
 mod pace;
+mod parked;
 mod phase;
 mod request;
 mod retry;
@@ -45,6 +47,7 @@ pub use request::{
 use children::Children;
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
+use parked::Parking;
 use phase::Phase;
 
 /// Requests that may be under way above the fanout: those whose hosts have fallen silent.
@@ -87,6 +90,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 actions: VecDeque::new(),
                 events: VecDeque::new(),
                 left_running: Vec::new(),
+                parking: Parking::default(),
                 max_window: window(fanout.min(expected)),
                 held: false,
             },
@@ -237,7 +241,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// When to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let short = self.shared.short.filter(|_| !self.queue.is_empty());
+        let short = self.shared.short;
+        let short = short.filter(|_| !self.queue.is_empty() || self.shared.parking.has_returning());
         let job = self.shared.timers.first().map(|(at, _)| *at);
         [job, short.map(|(_, until)| until)].into_iter().flatten().min()
     }
@@ -265,6 +270,12 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.jobs.is_empty()
+    }
+
+    /// Nothing goes on before somebody has judged the host keys that were asked about; false if none was.
+    #[must_use]
+    pub fn waits_for_judgements(&self) -> bool {
+        self.queue.is_empty() && !self.jobs.is_empty() && self.shared.parking.is_all(self.jobs.len())
     }
 
     /// Requests that have not left the queue.
@@ -338,6 +349,11 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         // While there is not enough for those who have left the queue, nobody follows them.
         if !self.shared.fanout.has_room() || self.shared.short(now).is_some() {
             return false;
+        }
+        if let Some(id) = self.shared.parking.next() {
+            self.shared.fanout.enter();
+            self.with_job(now, links, id, Job::come_back);
+            return true;
         }
         let Some(request) = self.queue.pop_front() else {
             return false;

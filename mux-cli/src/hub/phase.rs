@@ -9,6 +9,7 @@ use mux_ssh::client::ChannelId;
 use super::Links;
 use super::connect::Race;
 use super::job::Context;
+use super::parked::Parked;
 use super::retry::Pause;
 
 /// `SSH_DISCONNECT_BY_APPLICATION` (RFC 4253, section 11.1).
@@ -27,6 +28,8 @@ pub(super) enum Phase<K> {
     Session(Session<K>),
     /// A shell on this machine.
     Local(K),
+    /// A person looks at the host's key.
+    Parked(Parked),
     /// It failed, and is tried again after a pause.
     Pausing(Pause),
     /// Finished.

@@ -9,10 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
 use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
-use mux_ssh::keys::{Certificate, CertificateError, PublicKey};
+use mux_ssh::keys::PublicKey;
 use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
-use super::RequestId;
+use super::{RequestId, Shown};
 pub use crate::plan::{Family, MissingStatus};
 
 /// One command on one target, with everything resolved: names, ports, users, limits.
@@ -83,6 +83,8 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
+    /// The socket of the agent that the command may use, unless the host's key is not verified.
+    pub forward_agent: Option<Arc<str>>,
     /// When keys are changed.
     pub rekey: RekeyLimits,
 }
@@ -115,7 +117,7 @@ pub enum Action {
         /// The key.
         key: PublicKey,
         /// The certificate that it was shown in, or what is wrong with that one.
-        certificate: Option<Result<Arc<Certificate>, CertificateError>>,
+        certificate: Option<Shown>,
     },
     /// Sign with a key of the user. Answered by [`Answer::Signed`].
     Sign {
@@ -147,6 +149,16 @@ pub enum Action {
         /// Whether that was all there is, its end included.
         whole: bool,
     },
+}
+
+impl Action {
+    pub(super) fn judge(question: QuestionId, key: PublicKey, certificate: Option<Shown>) -> Self {
+        Self::JudgeHostKey {
+            question,
+            key,
+            certificate,
+        }
+    }
 }
 
 /// What a command may be given to read.
@@ -183,7 +195,8 @@ pub enum Answer {
     },
     /// To [`Action::Feed`]; empty: there is no more.
     Fed(Bytes),
-    /// A person is being asked (`true`) or has answered (`false`): deadlines stand still in between.
+    /// A person is being asked (`true`) or has answered (`false`), or a file of ours is written to: deadlines measure the
+    /// other side, and stand still in between.
     Asking(bool),
 }
 
@@ -222,6 +235,13 @@ pub struct KeyId(pub u32);
 pub enum Judgement {
     /// Go on.
     Accept,
+    /// Go on, but with nothing that a host in the place of the right one could use: no password, no answers to its
+    /// questions, no agent.
+    Distrust,
+    /// The key was all that was wanted: close, and all is well.
+    Enough,
+    /// A person is to be asked, who may take any time: let go of the connection, and wait for another judgement.
+    Later,
     /// The host is known by other types of key, these, and nobody had looked before it was asked for one: connect once
     /// more and ask for them first.
     AskForOthers(Vec<KeyType>),

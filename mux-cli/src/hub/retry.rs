@@ -10,7 +10,7 @@ use mux_ssh::Error;
 use super::countdown::Countdown;
 use super::job::{Context, Ended, Job};
 use super::phase::Phase;
-use super::{Action, Failure, Level, Links, RequestId, Stage, Status, Timings, pace};
+use super::{Action, Failure, Level, Links, Reason, RequestId, Stage, Status, Timings, pace};
 
 /// About how long the first pause is; each one after it is twice as long. A sshd that is over `MaxStartups` has let
 /// go of most logins after a second.
@@ -104,11 +104,14 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.begin(cx);
     }
 
-    /// There will be no other try.
+    /// There will be no other connection.
     pub(super) fn end_pause<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         if let Phase::Pausing(pause) = &self.phase {
             let (status, failure) = (pause.status, pause.failure.clone());
             self.finish(cx, status, Some(failure));
+        }
+        if matches!(self.phase, Phase::Parked(_)) {
+            self.cancelled(cx, Reason::Interrupted);
         }
     }
 }

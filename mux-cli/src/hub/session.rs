@@ -24,19 +24,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Session(session) if session.key == key => {}
             // A runner's client has nothing to say before it is connected.
             Phase::Session(_) | Phase::Connecting(_) | Phase::Preparing | Phase::Resolving => return,
-            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => return,
+            Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => return,
         }
         self.heard(cx);
         match said {
             Said::Stage(login) => self.login_stage(cx, login),
-            Said::HostKey { id, key, certificate } => self.ask(
-                cx,
-                Action::JudgeHostKey {
-                    question: id,
-                    key,
-                    certificate,
-                },
-            ),
+            Said::HostKey { id, key, certificate } => self.ask(cx, Action::judge(id, key, certificate)),
             Said::Sign {
                 id,
                 identity,
@@ -71,6 +64,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.command_ended(cx, |ended| ended.signal = Some(name));
             }
             Said::Opened { channel } if self.is_command(channel) => self.command_begun(cx),
+            Said::AgentOpened { channel } => self.agent_opened(cx, key, channel),
             Said::EnvRefused { name, .. } => self.env_refused(cx, &name),
             Said::ChannelFailed {
                 channel,
@@ -170,13 +164,40 @@ impl<K: Copy + Eq + Hash> Job<K> {
         question: QuestionId,
         judgement: Judgement,
     ) {
-        match judgement {
-            Judgement::Accept => self.with_client(cx, |client| client.answer_host_key(question, true)),
-            Judgement::AskForOthers(types) => {
+        match (&self.phase, judgement) {
+            (Phase::Parked(_), judgement) => self.judged_parked(cx, judgement),
+            (_, Judgement::Accept) => {
+                self.forward_agent(cx);
+                self.with_client(cx, |client| client.answer_host_key(question, true));
+            }
+            (_, Judgement::Distrust) => {
+                self.withhold_agent(cx);
+                self.with_client(cx, |client| {
+                    client.distrust_server();
+                    client.answer_host_key(question, true);
+                });
+            }
+            (_, Judgement::AskForOthers(types)) => {
                 self.prepared.known_host_key_types = types;
                 self.start_over(cx);
             }
+            (_, Judgement::Later) => self.park(cx),
+            (_, judgement @ (Judgement::Enough | Judgement::Refuse(_))) => {
+                self.judged_finally(cx, judgement);
+            }
+        }
+    }
+
+    /// A judgement after which nothing follows.
+    pub(super) fn judged_finally<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        judgement: Judgement,
+    ) {
+        match judgement {
+            Judgement::Enough => self.finish(cx, Status::Ok, None),
             Judgement::Refuse(message) => self.fail(cx, Status::HostKey, Stage::HostKey, message),
+            Judgement::Accept | Judgement::Distrust | Judgement::AskForOthers(_) | Judgement::Later => {}
         }
     }
 
@@ -291,7 +312,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 return self.connect_failed(cx, key, kind);
             }
             Phase::Session(_) | Phase::Preparing | Phase::Resolving => return,
-            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => return,
+            Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => return,
         }
         if !self.connect_again(cx, &result) {
             self.lost(cx, &result);
@@ -361,7 +382,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         let lost = match &self.phase {
             Phase::Session(session) => session.lost,
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => None,
-            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => None,
+            Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => None,
         };
         let (status, failure): (Status, Failure) = outcome::lost(self, lost, result);
         match retry::may_pass(result) {

@@ -73,7 +73,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Local(_) if !self.feed.is_open => 0,
             Phase::Local(key) => cx.links.local_room(*key),
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => 0,
-            Phase::Pausing(_) | Phase::Over => 0,
+            Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => 0,
         }
     }
 
@@ -99,7 +99,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             Phase::Local(key) => cx.links.local_write(*key, data),
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => {}
-            Phase::Pausing(_) | Phase::Over => {}
+            Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => {}
         }
         self.want_stdin(cx);
     }

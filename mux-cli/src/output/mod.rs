@@ -176,6 +176,12 @@ impl Output {
             .push_bytes(&Destination::Stderr, Bytes::from(words::line(text)), None);
     }
 
+    /// A line of our own on standard output: what the whole run was for.
+    pub fn print(&mut self, text: &str) {
+        self.queue
+            .push_bytes(&Destination::Stdout, Bytes::from(format!("{text}\n")), None);
+    }
+
     /// The temporary file takes no more, or gives back no more: what was sent there can't be counted on.
     pub fn lose_spilled(&mut self) {
         self.spill_failed = true;

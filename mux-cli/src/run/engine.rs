@@ -92,7 +92,10 @@ impl Engine {
     }
 
     pub(super) fn submit_ssh(&mut self, now: Instant, target: settings::Prepared) {
-        self.outside.add(&target);
+        let index = usize::try_from(target.request.id.0).unwrap_or(usize::MAX);
+        if let Some(shown) = self.targets.get(index) {
+            self.outside.add(&target, shown);
+        }
         self.output
             .identify(target.request.id, &target.request.user, target.request.port);
         self.submit(now, target.request);
@@ -225,6 +228,9 @@ impl Engine {
                 break;
             }
         }
+        if self.hub.waits_for_judgements() {
+            self.outside.ask_about_host_keys(now, &mut self.net);
+        }
         if self.outside.is_asking() != self.asking {
             self.asking = !self.asking;
             if let Some(input) = self.outside.input() {
@@ -290,6 +296,11 @@ impl Engine {
             .unwrap_or_default()
         {
             self.say(Level::Warning, text);
+        }
+        if let Some(learning) = &mut self.outside.learning {
+            for line in learning.lines(&self.targets) {
+                self.output.print(&line);
+            }
         }
         let left = self.hub.left_running().to_vec();
         self.say_left_running(left);

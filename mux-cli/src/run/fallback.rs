@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mux_ssh::config::{ConfigError, HostConfig, Origin, Problem, Proxy};
+use mux_ssh::config::{ConfigError, ForwardAgent, HostConfig, Origin, Problem, Proxy};
 
 use super::openssh::{self, quoted};
 use super::settings::{self, BUSY, Work};
 use crate::hub::{OpenSsh, Request, RequestId, Transport};
-use crate::plan::{Family, Plan};
+use crate::plan::{Action, Family, Plan};
 use crate::targets::Target;
 
 /// Whether ssh understands what we don't.
@@ -30,14 +30,17 @@ pub(super) struct Fallback<'a> {
     program: Option<Option<PathBuf>>,
     /// What was typed and is the same for all.
     typed: Vec<OsString>,
+    /// How many hosts there are.
+    hosts: usize,
 }
 
 impl<'a> Fallback<'a> {
-    pub(super) fn new(plan: &'a Plan) -> Self {
+    pub(super) fn new(plan: &'a Plan, hosts: usize) -> Self {
         Self {
             plan,
             program: None,
             typed: typed(plan),
+            hosts,
         }
     }
 
@@ -53,11 +56,16 @@ impl<'a> Fallback<'a> {
         config: Option<&HostConfig>,
         reason: String,
     ) -> Result<Request, String> {
+        // It logs in; host keys are to be seen before anybody does.
+        if matches!(self.plan.action, Action::LearnHosts(_)) {
+            return Err(reason);
+        }
         let Some(program) = self.program.get_or_insert_with(openssh::find) else {
             return Err(format!(
                 "{reason}: there is no ssh in PATH, which would be used for it"
             ));
         };
+        let program = program.clone();
         let mut options = self.typed.clone();
         let connection = &self.plan.connection;
         if let Some(user) = target.user.as_ref().or(connection.user.as_ref()) {
@@ -67,12 +75,13 @@ impl<'a> Fallback<'a> {
             options.extend(["-p".into(), port.to_string().into()]);
         }
         options.extend(ours(config));
-        options.extend(environment(&work.env));
+        options.extend(environment(&work.env, config));
+        options.push(self.agent(config).into());
         let ssh = OpenSsh {
-            program: program.clone(),
+            program,
             options,
             door: door(config),
-            reason,
+            reason: reason.trim_end_matches(": not supported yet").to_owned(),
         };
         let mut request = settings::local(id, self.plan, &target.host, work);
         request.transport = Transport::OpenSsh(Arc::new(ssh));
@@ -89,6 +98,21 @@ impl<'a> Fallback<'a> {
             request.port = config.port.value;
         }
         Ok(request)
+    }
+}
+
+impl Fallback<'_> {
+    /// Whether ssh forwards the agent: it looks at the host's key by itself before it does.
+    fn agent(&self, config: Option<&HostConfig>) -> &'static str {
+        let connection = &self.plan.connection;
+        let is_allowed = self.hosts == 1 || connection.forward_to_all;
+        let is_wanted = config.is_some_and(|config| config.login.forward_agent.value != ForwardAgent::No);
+        match is_allowed && (connection.forward_agent || is_wanted) {
+            true if connection.forward_agent => "-A",
+            // The configuration says which one.
+            true => "-T",
+            false => "-a",
+        }
     }
 }
 
@@ -133,14 +157,19 @@ fn ours(config: Option<&HostConfig>) -> Vec<OsString> {
     options
 }
 
-/// All in one option: of several, only the first would count.
-fn environment(variables: &[(Bytes, Bytes)]) -> Vec<OsString> {
+/// All in one option: of several, only the first would count, and none of the configuration's own.
+fn environment(variables: &[(Bytes, Bytes)], config: Option<&HostConfig>) -> Vec<OsString> {
     if variables.is_empty() {
         return Vec::new();
     }
     let mut option = OsString::from("SetEnv=");
-    for (name, value) in variables {
-        let pair = [name, &b"="[..], value].concat();
+    let own = config.map(|config| config.session.set_env.value.as_slice());
+    let own = own.unwrap_or_default().iter();
+    let own = own.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let own = own.filter(|(name, _)| variables.iter().all(|(known, _)| known != name));
+    let given = variables.iter().map(|(name, value)| (&name[..], &value[..]));
+    for (name, value) in given.chain(own) {
+        let pair = [name, b"=", value].concat();
         option.push(quoted(&pair));
         option.push(" ");
     }

@@ -3,12 +3,17 @@
 
 use std::time::Instant;
 
+use mux_ssh::Printable;
 use mux_ssh::client::QuestionId;
 use mux_ssh::keys::PublicKey;
 
+use super::gathering::Unknown;
+use super::learning::{self, Found};
 use super::lessons::{Batch, Lesson, Written};
 use super::limits;
+use super::net::Net;
 use super::outside::Outside;
+use super::questions::Question;
 use super::task::Task;
 use crate::files::FileError;
 use crate::hub::{Answer, Decision, Judgement, Shown, Ticket, Vouching};
@@ -31,39 +36,68 @@ impl Outside {
                 "RSA host key of {bits} bits, and RequiredRSASize is {}",
                 known.profile.rsa_bits
             );
-            let judgement = Judgement::Refuse(reason);
-            return self.answer(ticket, Answer::HostKey { question, judgement });
+            return self.refuse(ticket, question, reason);
         }
+        let certificate = certificate.as_ref();
         let note = match self
             .hosts
-            .vouching(&known.profile, &known.host, &key, certificate.as_ref())
+            .vouching(&known.profile, &known.host, &key, certificate)
         {
-            Vouching::Accept => {
-                let judgement = Judgement::Accept;
-                return self.answer(ticket, Answer::HostKey { question, judgement });
-            }
-            Vouching::Refuse(reason) => {
-                let judgement = Judgement::Refuse(reason);
-                return self.answer(ticket, Answer::HostKey { question, judgement });
-            }
-            Vouching::Nothing(note) => note,
+            Vouching::Accept => return self.accept(ticket, question, &key, Found::Known),
+            Vouching::Refuse(reason) => return self.refuse(ticket, question, reason),
+            Vouching::Nothing(note) => note.map(|note| format!("{note}; ")).unwrap_or_default(),
         };
-        let decision = self.hosts.judge(&known.profile, &known.host, &key);
+        let decision = self
+            .hosts
+            .judge(&known.profile, &known.host, &known.shown.text, &key);
         let others = match (&decision, known.asked_for.take()) {
             (Decision::Accept, _) | (_, None) => None,
-            (Decision::Refuse(_) | Decision::Learn, Some(asked_for)) => {
-                self.hosts
-                    .other_types(&known.profile, &known.host, &key, &asked_for)
-            }
+            (_, Some(asked_for)) => self
+                .hosts
+                .other_types(&known.profile, &known.host, &key, &asked_for),
         };
-        let judgement = match (decision, others) {
-            (_, Some(types)) => Judgement::AskForOthers(types),
-            (Decision::Accept, None) => Judgement::Accept,
-            (Decision::Refuse(reason), None) => Judgement::Refuse(match note {
-                Some(note) => format!("{note}; {reason}"),
-                None => reason,
-            }),
-            (Decision::Learn, None) => return self.learn(now, ticket, question, key),
+        if let Some(types) = others {
+            let judgement = Judgement::AskForOthers(types);
+            return self.answer(ticket, Answer::HostKey { question, judgement });
+        }
+        let learning = self.learning.as_mut();
+        let objection = learning.and_then(|learning| learning.objection(known, &key));
+        match (objection, decision) {
+            (_, Decision::Refuse(reason)) | (Some(reason), _) => {
+                self.refuse(ticket, question, note + &reason);
+            }
+            (None, Decision::Accept) => self.accept(ticket, question, &key, Found::Known),
+            (None, Decision::Learn) => self.learn(now, ticket, question, key),
+            (None, Decision::Ask { hint, refusal }) => {
+                let unknown = Unknown {
+                    ticket,
+                    question,
+                    key,
+                    hint,
+                };
+                self.gather(now, unknown, note + &refusal);
+            }
+            (None, Decision::Distrust(warning)) => {
+                self.hosts.warn(&known.shown.text, &warning);
+                let judgement = Judgement::Distrust;
+                self.answer(ticket, Answer::HostKey { question, judgement });
+            }
+        }
+    }
+
+    fn refuse(&mut self, ticket: Ticket, question: QuestionId, reason: String) {
+        let judgement = Judgement::Refuse(reason);
+        self.answer(ticket, Answer::HostKey { question, judgement });
+    }
+
+    /// The key is the host's: where that was all that anybody wanted to know, the host is done.
+    fn accept(&mut self, ticket: Ticket, question: QuestionId, key: &PublicKey, found: Found) {
+        let judgement = match &mut self.learning {
+            Some(learning) => {
+                learning.found(ticket.request, key, found);
+                Judgement::Enough
+            }
+            None => Judgement::Accept,
         };
         self.answer(ticket, Answer::HostKey { question, judgement });
     }
@@ -73,14 +107,12 @@ impl Outside {
             return;
         };
         let Some(file) = known.profile.user_known_hosts.first().cloned() else {
-            // `UserKnownHostsFile none`: nothing is to be kept.
-            return self.answer(
-                ticket,
-                Answer::HostKey {
-                    question,
-                    judgement: Judgement::Accept,
-                },
-            );
+            if self.learning.is_some() {
+                let reason = "host key not written: UserKnownHostsFile is none";
+                return self.refuse(ticket, question, reason.to_owned());
+            }
+            // Nothing is to be kept.
+            return self.accept(ticket, question, &key, Found::Learned);
         };
         let lesson = Lesson {
             ticket,
@@ -90,6 +122,8 @@ impl Outside {
             hash: known.profile.hash_known_hosts,
         };
         self.hosts.lessons.add(&file, lesson);
+        // From here on the host waits for us.
+        self.answer(ticket, Answer::Asking(true));
         self.write_lessons(now, &file);
     }
 
@@ -101,10 +135,17 @@ impl Outside {
                 continue;
             };
             // Another target of the same name may have taught it meanwhile.
-            match self.hosts.judge(&known.profile, &lesson.host, &lesson.key) {
+            match self
+                .hosts
+                .judge(&known.profile, &lesson.host, &known.shown.text, &lesson.key)
+            {
                 Decision::Learn => new.push(lesson),
-                Decision::Accept => self.answer_lesson(&lesson, Judgement::Accept),
-                Decision::Refuse(reason) => self.answer_lesson(&lesson, Judgement::Refuse(reason)),
+                // Somebody has looked at it, where that was necessary.
+                Decision::Ask { .. } => new.push(lesson),
+                Decision::Accept => self.close_lesson(&lesson, Ok(Found::Known)),
+                Decision::Refuse(reason) | Decision::Distrust(reason) => {
+                    self.close_lesson(&lesson, Err(reason))
+                }
             }
         }
         let Some(batch) = self.hosts.lessons.batch(file, new) else {
@@ -114,9 +155,75 @@ impl Outside {
         if let Err(error) = self.pool.submit(now, Task::Learn(batch)) {
             let why = limits::missing("start a thread", &error);
             for lesson in lessons {
-                self.answer_lesson(&lesson, Judgement::Refuse(format!("host key not kept: {why}")));
+                self.close_lesson(&lesson, Err(format!("host key not kept: {why}")));
             }
             self.hosts.lessons.written(file, &Err(error.into()));
+        }
+    }
+
+    /// Somebody is to be asked about a key, together with whatever else turns up; `refusal` is why it is not taken if
+    /// nobody can be.
+    fn gather(&mut self, now: Instant, unknown: Unknown, refusal: String) {
+        let Unknown { ticket, question, .. } = unknown;
+        let batch = self
+            .targets
+            .get(&ticket.request)
+            .is_some_and(|known| known.profile.batch);
+        if batch || self.asks_no_more || !self.questions.has_terminal() {
+            let refusal = match &self.learning {
+                Some(_) => learning::not_confirmed(&unknown.key),
+                None => refusal,
+            };
+            return self.refuse(ticket, question, refusal);
+        }
+        self.gathering.add(now, unknown);
+        let judgement = Judgement::Later;
+        self.answer(ticket, Answer::HostKey { question, judgement });
+    }
+
+    /// When the question about the keys that have been gathered is due.
+    pub(super) fn host_keys_due(&self) -> Option<Instant> {
+        self.gathering
+            .due()
+            .filter(|_| !self.questions.is_about_host_keys())
+    }
+
+    /// Time to ask about the keys that have been gathered, if there are any.
+    pub(super) fn ask_about_host_keys(&mut self, now: Instant, net: &mut Net) {
+        if !self.gathering.is_empty() {
+            self.questions.push(Question::HostKeys);
+            self.ask_next(now, net);
+        }
+    }
+
+    /// The answer about the keys that were asked about.
+    pub(super) fn confirmed(&mut self, now: Instant, yes: bool) {
+        for unknown in std::mem::take(&mut self.asked) {
+            let Unknown {
+                ticket,
+                question,
+                key,
+                ..
+            } = unknown;
+            if yes {
+                self.learn(now, ticket, question, key);
+            } else {
+                let reason = format!(
+                    "host key not accepted ({} {})",
+                    key.algorithm(),
+                    key.fingerprint_sha256()
+                );
+                self.refuse(ticket, question, reason);
+            }
+        }
+    }
+
+    /// Nobody is asked any more.
+    pub(super) fn give_up_host_keys(&mut self) {
+        let gathered = self.gathering.take();
+        for unknown in std::mem::take(&mut self.asked).into_iter().chain(gathered) {
+            let reason = "host key not known, and nobody was asked";
+            self.refuse(unknown.ticket, unknown.question, reason.to_owned());
         }
     }
 
@@ -124,21 +231,27 @@ impl Outside {
     pub(super) fn learned(&mut self, now: Instant, batch: &Batch, result: Result<Written, FileError>) {
         self.hosts.lessons.written(&batch.file, &result);
         for (at, lesson) in batch.lessons.iter().enumerate() {
-            let Some(known) = self.targets.get(&lesson.ticket.request) else {
-                continue;
-            };
             let verdict = match &result {
-                Ok(written) => Ok(written.verdicts.get(at).cloned().expect("one for each lesson")),
-                Err(error) => Err(*error),
+                Ok(written) => written.verdicts.get(at).cloned().expect("one for each lesson"),
+                Err(error) if self.learning.is_some() => {
+                    let file = Printable::new(&batch.file);
+                    let reason = format!("host key not written: {file}: {error}");
+                    self.close_lesson(lesson, Err(reason));
+                    continue;
+                }
+                Err(error) => self.hosts.not_stored(&batch.file, lesson, *error),
             };
-            let judgement = self.hosts.learned(&known.profile, &batch.file, lesson, verdict);
-            self.answer_lesson(lesson, judgement);
+            let found = self.hosts.learned(&batch.file, lesson, &verdict);
+            self.close_lesson(lesson, found);
         }
         self.write_lessons(now, &batch.file);
     }
 
-    fn answer_lesson(&mut self, lesson: &Lesson, judgement: Judgement) {
-        let question = lesson.question;
-        self.answer(lesson.ticket, Answer::HostKey { question, judgement });
+    fn close_lesson(&mut self, lesson: &Lesson, found: Result<Found, String>) {
+        self.answer(lesson.ticket, Answer::Asking(false));
+        match found {
+            Ok(found) => self.accept(lesson.ticket, lesson.question, &lesson.key, found),
+            Err(reason) => self.refuse(lesson.ticket, lesson.question, reason),
+        }
     }
 }

@@ -13,12 +13,13 @@ use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
 use mux_ssh::known_hosts::{HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
 
+use super::learning::Found;
 use super::lessons::{Lesson, Lessons, Stamp};
 use super::revoked::Revoked;
 use super::settings::Profile;
 use super::wall_clock;
 use crate::files::{self, FileError};
-use crate::hub::{Decision, Judgement, KeptIn, Shown, Vouching, judge, vouching};
+use crate::hub::{Decision, KeptIn, Shown, Vouching, judge, vouching};
 use crate::state::State;
 
 /// Nine thousand hosts are a megabyte; more than this is no known_hosts file.
@@ -66,10 +67,17 @@ impl Hosts {
     }
 
     /// Decides about a key that a host proved to have.
-    pub(crate) fn judge(&mut self, profile: &Profile, host: &HostId, key: &PublicKey) -> Decision {
+    /// It was asked for as `target`.
+    pub(crate) fn judge(
+        &mut self,
+        profile: &Profile,
+        host: &HostId,
+        target: &str,
+        key: &PublicKey,
+    ) -> Decision {
         let set = self.set(profile);
         let verdict = set.known.lookup(&mut set.memo, host, key);
-        judge(host, profile.policy, &verdict, key, self.kept(profile))
+        judge(host, profile.policy, &verdict, key, self.kept(target))
     }
 
     /// Whether a certificate, or a list of revoked keys, decides about a host before its key does.
@@ -120,44 +128,39 @@ impl Hosts {
         }
     }
 
-    /// What came of writing a new key to `file`.
+    /// As ssh: the key of an unknown host is taken although it can't be kept.
+    pub(crate) fn not_stored(&mut self, file: &str, lesson: &Lesson, error: FileError) -> Verdict {
+        let (host, file) = (lesson.host.name(), Printable::new(file));
+        self.warnings
+            .push(format!("{host}: host key taken, but not stored: {file}: {error}"));
+        Verdict::Unknown { authority: None }
+    }
+
+    /// What came of writing a new key to `file`, which said so about it before.
+    ///
+    /// # Errors
+    /// Somebody else has written another key meanwhile.
     pub(crate) fn learned(
         &mut self,
-        profile: &Profile,
         file: &str,
         lesson: &Lesson,
-        result: Result<Verdict, FileError>,
-    ) -> Judgement {
-        let verdict = match result {
-            Ok(verdict) => verdict,
-            Err(error) => {
-                // As ssh: the key of an unknown host is taken although it can't be kept.
-                let (host, file) = (lesson.host.name(), Printable::new(file));
-                self.warnings
-                    .push(format!("{host}: host key taken, but not stored: {file}: {error}"));
-                Verdict::Unknown { authority: None }
-            }
+        verdict: &Verdict,
+    ) -> Result<Found, String> {
+        let policy = HostKeyPolicy::AcceptNew;
+        let found = match judge(&lesson.host, policy, verdict, &lesson.key, self.kept("")) {
+            Decision::Accept => Found::Known,
+            Decision::Learn | Decision::Ask { .. } => Found::Learned,
+            Decision::Refuse(reason) | Decision::Distrust(reason) => return Err(reason),
         };
-        match judge(
-            &lesson.host,
-            HostKeyPolicy::AcceptNew,
-            &verdict,
-            &lesson.key,
-            self.kept(profile),
-        ) {
-            Decision::Accept | Decision::Learn => {
-                let place = Place {
-                    file: Arc::from(file),
-                    line: 0,
-                };
-                let sets = self.sets.iter_mut();
-                for set in sets.filter(|set| set.files.iter().any(|other| other == file)) {
-                    set.known.add(&lesson.host, &lesson.key, place.clone());
-                }
-                Judgement::Accept
-            }
-            Decision::Refuse(reason) => Judgement::Refuse(reason),
+        let place = Place {
+            file: Arc::from(file),
+            line: 0,
+        };
+        let sets = self.sets.iter_mut();
+        for set in sets.filter(|set| set.files.iter().any(|other| other == file)) {
+            set.known.add(&lesson.host, &lesson.key, place.clone());
         }
+        Ok(found)
     }
 
     /// What was wrong with the files, since the last call.
@@ -165,14 +168,15 @@ impl Hosts {
         std::mem::take(&mut self.warnings)
     }
 
-    fn kept<'a>(&self, profile: &'a Profile) -> KeptIn<'a> {
-        let file = profile
-            .user_known_hosts
-            .first()
-            .map_or("known_hosts", String::as_str);
+    /// Something to be said about the key of a host that is let through all the same.
+    pub(crate) fn warn(&mut self, target: &str, warning: &str) {
+        self.warnings.push(format!("{target}: {warning}"));
+    }
+
+    fn kept<'a>(&'a self, target: &'a str) -> KeptIn<'a> {
         KeptIn {
-            file,
-            is_default: file == self.default_file,
+            target,
+            default_file: &self.default_file,
         }
     }
 

@@ -47,10 +47,10 @@ impl Engine {
         }
     }
 
-    /// Whoever waits for a passphrase does not start any more; true: somebody was being asked for one.
+    /// Whoever waits for somebody's answer does not start any more; true: one was being asked for.
     fn ask_no_more(&mut self, now: Instant) -> bool {
         let asked = self.outside.is_asking();
-        for request in self.outside.waiting_for_passphrase() {
+        for request in self.outside.waiting_for_answers() {
             self.hub.cancel(now, &mut self.net, request, Reason::Interrupted);
         }
         self.outside.ask_no_more();

@@ -3,10 +3,12 @@
 //! to and whether it has to be read before; never whether a key is taken.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use mux_ssh::client::QuestionId;
 use mux_ssh::keys::PublicKey;
@@ -15,6 +17,11 @@ use mux_ssh::known_hosts::{HostId, KnownHosts, Memo, Verdict, format_entry};
 use super::hosts::MAX_FILE;
 use crate::files::{self, FileError};
 use crate::hub::Ticket;
+
+/// How often a file that another process has locked is tried again, and how long it is left alone in between: ten
+/// seconds in all. Who holds it longer has been stopped, and hosts wait.
+const LOCK_TRIES: u32 = 2000;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// A key to be written down, and the question that is answered then.
 #[derive(Clone, Debug)]
@@ -145,10 +152,7 @@ impl Batch {
         if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
             fs::DirBuilder::new().mode(0o700).create(directory)?;
         }
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true).mode(0o600);
-        let mut file = files::open(&mut options, path)?;
-        file.lock()?;
+        let mut file = open_locked(path)?;
         let now = Stamp::of(&file)?;
         let untouched = now.length == 0 || self.known == Some(now);
         let verdicts = if untouched {
@@ -167,8 +171,7 @@ impl Batch {
         if !text.is_empty() && !ends_with_newline(&file, now.length)? {
             text.insert(0, '\n');
         }
-        file.seek(SeekFrom::End(0))?;
-        file.write_all(text.as_bytes())?;
+        append(&mut file, text.as_bytes(), now.length)?;
         let known = if untouched { Some(Stamp::of(&file)?) } else { None };
         Ok(Written { verdicts, known })
     }
@@ -183,6 +186,47 @@ impl Batch {
             .map(|lesson| known.lookup(&mut memo, &lesson.host, &lesson.key))
             .collect())
     }
+}
+
+/// Opens a file that nobody else who locks it writes to until it is closed.
+fn open_locked(path: &Path) -> Result<File, FileError> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600);
+    let mut tries = 0..LOCK_TRIES;
+    loop {
+        let file = files::open(&mut options, path)?;
+        while let Err(error) = file.try_lock() {
+            match error {
+                TryLockError::WouldBlock if tries.next().is_some() => thread::sleep(LOCK_PAUSE),
+                TryLockError::WouldBlock => return Err(io::Error::from(ErrorKind::ResourceBusy).into()),
+                TryLockError::Error(error) => return Err(error.into()),
+            }
+        }
+        // `ssh-keygen -R` and editors put a new file in the place of the old one, to which nobody should write any more.
+        let meta = fs::metadata(path);
+        let here = Stamp::of(&file)?;
+        if meta.is_ok_and(|there| (there.dev(), there.ino()) == (here.device, here.inode)) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Writes `text` behind the `length` bytes that there are, in one call, so that nothing of others, who may not lock, comes
+/// in between. Half of a line is worse than none.
+fn append(file: &mut File, text: &[u8], length: u64) -> io::Result<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    file.seek(SeekFrom::End(0))?;
+    let result = file.write(text);
+    let written = result.as_ref().copied().unwrap_or_default();
+    if written == text.len() {
+        return Ok(());
+    }
+    if file.metadata()?.len() == length + written as u64 {
+        file.set_len(length)?;
+    }
+    Err(result.err().unwrap_or_else(|| ErrorKind::StorageFull.into()))
 }
 
 /// An empty file does, in this sense.

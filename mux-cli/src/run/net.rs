@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use mux_core::{Driver, Event, Key, LinkError, Ready};
 use mux_proto::Protocol;
-use mux_ssh::Client;
 use mux_ssh::agent::{AgentClient, AgentEvent};
+use mux_ssh::client::ChannelId;
+use mux_ssh::{Client, Printable};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
+use super::forwards::Forwards;
 use super::limits;
 use super::locals::Locals;
 use super::pipe::{Pipe, PipeEvent};
@@ -41,6 +43,7 @@ pub(crate) enum Heard {
 pub(crate) struct Net {
     driver: Driver<Wire>,
     locals: Locals,
+    forwards: Forwards,
     heard: VecDeque<Heard>,
     /// How many descriptors links may still take. Those that say goodbye have theirs until they are closed.
     room: usize,
@@ -56,6 +59,7 @@ impl Net {
         Self {
             driver,
             locals,
+            forwards: Forwards::default(),
             heard: VecDeque::new(),
             room,
             packets: (0, 0),
@@ -98,7 +102,12 @@ impl Net {
         match event {
             Event::Connected(key) => self.heard.push_back(Heard::Link(key, LinkEvent::Connected)),
             Event::Protocol(key, WireEvent::Ssh(said)) => {
-                self.heard.push_back(Heard::Link(key, LinkEvent::Client(said)));
+                let said = self.forwards.on_said(&mut self.driver, key, said);
+                self.heard
+                    .extend(said.map(|said| Heard::Link(key, LinkEvent::Client(said))));
+            }
+            Event::Protocol(key, WireEvent::Tunnel(said)) => {
+                self.forwards.on_socket(&mut self.driver, key, said);
             }
             Event::Protocol(key, WireEvent::Agent(said)) => self.heard.push_back(Heard::Agent(key, said)),
             Event::Protocol(key, WireEvent::Pipe(said)) => {
@@ -130,7 +139,7 @@ impl Net {
     fn closed(&mut self, key: Key, wire: Wire, result: Result<(), LinkError<WireError>>) {
         match wire {
             Wire::Ssh(mut client) => {
-                self.room += 1;
+                self.room += 1 + self.forwards.on_link_closed(&mut self.driver, key);
                 let stats = client.stats();
                 self.packets.0 += stats.packets_sent;
                 self.packets.1 += stats.packets_received;
@@ -149,6 +158,10 @@ impl Net {
                 };
                 self.heard.push_back(Heard::AgentClosed(key, kind));
             }
+            Wire::Tunnel(_) => {
+                self.room += 1;
+                self.forwards.on_socket_closed(&mut self.driver, key);
+            }
             Wire::Pipe(pipe) => {
                 self.room += self.locals.descriptors(key);
                 self.heard.extend(self.locals.on_pipe_closed(key, pipe.unsent()));
@@ -163,7 +176,7 @@ impl Net {
             .protocol(self.locals.pipe(process, StreamKind::Stdout)?)?
         {
             Wire::Pipe(pipe) => Some(pipe),
-            Wire::Ssh(_) | Wire::Agent(_) => None,
+            Wire::Ssh(_) | Wire::Agent(_) | Wire::Tunnel(_) => None,
         }
     }
 
@@ -175,7 +188,7 @@ impl Net {
     pub(crate) fn agent(&mut self, key: Key) -> Option<&mut AgentClient> {
         match self.driver.protocol(key)? {
             Wire::Agent(agent) => Some(agent),
-            Wire::Ssh(_) | Wire::Pipe(_) => None,
+            Wire::Ssh(_) | Wire::Pipe(_) | Wire::Tunnel(_) => None,
         }
     }
 
@@ -190,7 +203,9 @@ fn ssh_result(result: Result<(), LinkError<WireError>>) -> Result<(), LinkError<
         Ok(()) => Ok(()),
         Err(LinkError::Io(kind)) => Err(LinkError::Io(kind)),
         Err(LinkError::Protocol(WireError::Ssh(error))) => Err(LinkError::Protocol(error)),
-        Err(LinkError::Protocol(WireError::Agent(_))) => Err(LinkError::Io(ErrorKind::InvalidData)),
+        Err(LinkError::Protocol(WireError::Agent(_) | WireError::Tunnel(_))) => {
+            Err(LinkError::Io(ErrorKind::InvalidData))
+        }
     }
 }
 
@@ -234,7 +249,25 @@ impl Links for Net {
     fn client(&mut self, key: Key) -> Option<&mut Client> {
         match self.driver.protocol(key)? {
             Wire::Ssh(client) => Some(client),
-            Wire::Agent(_) | Wire::Pipe(_) => None,
+            Wire::Agent(_) | Wire::Pipe(_) | Wire::Tunnel(_) => None,
+        }
+    }
+
+    fn forward_agent(&mut self, key: Key, channel: ChannelId, socket: &str) {
+        let room = self.room.checked_sub(1);
+        let room = room.ok_or_else(|| io::Error::from(ErrorKind::OutOfMemory));
+        let opened = room.and_then(|room| {
+            self.forwards.open(&mut self.driver, (key, channel), socket)?;
+            Ok(room)
+        });
+        match opened {
+            Ok(room) => self.room = room,
+            Err(error) => {
+                log::warn!("the agent at {}: {error}", Printable::new(socket));
+                if let Some(client) = self.client(key) {
+                    client.close_channel(channel);
+                }
+            }
         }
     }
 
@@ -268,7 +301,7 @@ impl Links for Net {
         if self.locals.is_process(key) {
             self.room += self.locals.abandon(&mut self.driver, key);
         } else if self.driver.abort(key).is_some() {
-            self.room += 1;
+            self.room += 1 + self.forwards.on_link_closed(&mut self.driver, key);
         }
     }
 }

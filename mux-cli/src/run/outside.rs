@@ -8,22 +8,24 @@ use std::time::{Duration, Instant};
 
 use mux_core::Mailbox;
 use mux_ssh::algorithms::KeyType;
-use mux_ssh::keys::KeyFile;
 
 use super::agents::{Agents, Listing};
+use super::gathering::{Gathering, Unknown};
 use super::hosts::Hosts;
 use super::input::Input;
+use super::learning::Learning;
 use super::limits;
 use super::net::{Heard, Net};
 use super::offers::Offers;
+use super::questions::Questions;
 use super::settings::{Prepared as Target, Profile};
 use super::signing::Waiting;
 use super::task::{Done, Task};
-use super::terminal::Prompt;
 use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
 use crate::state::{Server, State};
+use crate::targets::Target as Typed;
 use mux_ssh::known_hosts::HostId;
 
 /// What the outside has to know about a target.
@@ -33,12 +35,14 @@ pub(crate) struct Known {
     pub(super) profile: Arc<Profile>,
     server: Server,
     user: String,
+    /// As it was asked for.
+    pub(super) shown: Typed,
     /// The types of host key that the server was asked for first, until it is asked for others.
     pub(super) asked_for: Option<Vec<KeyType>>,
 }
 
 impl Known {
-    pub(crate) fn new(target: &Target) -> Self {
+    pub(crate) fn new(target: &Target, shown: &Typed) -> Self {
         let server = Server {
             address: target.request.address.clone(),
             port: target.request.port,
@@ -48,8 +52,20 @@ impl Known {
             profile: Arc::clone(&target.profile),
             server,
             user: target.request.user.clone(),
+            shown: shown.clone(),
             asked_for: None,
         }
+    }
+
+    /// Everything that people may call it.
+    pub(super) fn names(&self) -> Vec<String> {
+        let plain = [&self.shown.host, &self.server.address];
+        let filed = plain.map(|name| HostId::new(name, self.server.port));
+        let filed = filed.iter().chain([&self.host]).flat_map(HostId::names);
+        let mut names: Vec<String> = filed.map(str::to_owned).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 }
 
@@ -61,6 +77,8 @@ pub(crate) struct Outside {
     pub(super) keyring: Keyring,
     pub(super) agents: Agents,
     pub(super) hosts: Hosts,
+    /// Keys are all that is wanted of the hosts.
+    pub(super) learning: Option<Learning>,
     state: State,
     pub(super) pool: Pool<Task>,
     done: Mailbox<Done>,
@@ -69,10 +87,12 @@ pub(crate) struct Outside {
     unprepared: Vec<Ticket>,
     /// Signatures that wait for a passphrase, by key.
     pub(super) locked: HashMap<KeyId, Vec<Waiting>>,
-    /// Keys whose passphrase is to be asked for next, one at a time.
-    pub(super) to_ask: VecDeque<(KeyId, Arc<KeyFile>)>,
-    pub(super) asking: Option<Prompt>,
-    /// The run is to end: whatever needs a passphrase goes without.
+    /// What a person is asked.
+    pub(super) questions: Questions,
+    /// Unknown host keys for the next question, and those of the one that is being asked.
+    pub(super) gathering: Gathering,
+    pub(super) asked: Vec<Unknown>,
+    /// The run is to end: whatever needs an answer goes without.
     pub(super) asks_no_more: bool,
     pub(super) input: Option<Input>,
     complaints: Complaints,
@@ -110,21 +130,28 @@ impl Outside {
         state: State,
         (pool, done): (Pool<Task>, Mailbox<Done>),
         input: Option<Input>,
+        learning: Option<Learning>,
     ) -> Self {
+        let gathering = match &learning {
+            Some(_) => Gathering::for_all(),
+            None => Gathering::default(),
+        };
         Self {
             targets: HashMap::new(),
             offers: HashMap::new(),
             keyring: Keyring::default(),
             agents: Agents::default(),
             hosts,
+            learning,
             state,
             pool,
             done,
             answers: VecDeque::new(),
             unprepared: Vec::new(),
             locked: HashMap::new(),
-            to_ask: VecDeque::new(),
-            asking: None,
+            questions: Questions::default(),
+            gathering,
+            asked: Vec::new(),
             asks_no_more: false,
             input,
             complaints: Complaints::default(),
@@ -132,8 +159,9 @@ impl Outside {
         }
     }
 
-    pub(crate) fn add(&mut self, target: &Target) {
-        self.targets.insert(target.request.id, Known::new(target));
+    /// Hears of a target, which is shown to people as `shown`.
+    pub(crate) fn add(&mut self, target: &Target, shown: &Typed) {
+        self.targets.insert(target.request.id, Known::new(target, shown));
     }
 
     /// Does what the hub asks for, or starts it.
@@ -207,14 +235,14 @@ impl Outside {
         self.answers.pop_front()
     }
 
-    /// Whether somebody is being asked for a passphrase.
+    /// Whether somebody is being asked something.
     pub(crate) fn is_asking(&self) -> bool {
-        self.asking.is_some()
+        self.questions.asking.is_some()
     }
 
     /// Nothing of ours is left on the terminal, or on its way there.
     pub(crate) fn terminal_is_free(&mut self) {
-        if let Some(prompt) = &mut self.asking {
+        if let Some(prompt) = &mut self.questions.asking {
             prompt.may_show();
         }
     }
@@ -247,7 +275,8 @@ impl Outside {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        [self.pool.poll_timeout(), self.agents.poll_timeout()]
+        let questions = self.host_keys_due();
+        [self.pool.poll_timeout(), self.agents.poll_timeout(), questions]
             .into_iter()
             .flatten()
             .min()
@@ -256,17 +285,21 @@ impl Outside {
     /// The loop came round so much later than it was due; what others are given moves by it.
     pub(crate) fn stood_still(&mut self, late: Duration) {
         self.agents.stood_still(late);
+        self.gathering.stood_still(late);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {
         self.pool.handle_timeout(now);
         self.agents.handle_timeout(now, net);
+        if self.host_keys_due().is_some_and(|at| at <= now) {
+            self.ask_about_host_keys(now, net);
+        }
         self.collect(now, net);
     }
 
     /// The end: memory is written, and the terminal is as it was.
     pub(crate) fn close(&mut self) -> io::Result<()> {
-        if let Some(prompt) = self.asking.take() {
+        if let Some(prompt) = self.questions.asking.take() {
             prompt.give_up();
         }
         self.hosts.keep(&mut self.state);
@@ -297,7 +330,11 @@ impl Outside {
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
-        let known_by = self.hosts.key_types(&known.profile, &known.host, &self.state);
+        let mut known_by = self.hosts.key_types(&known.profile, &known.host, &self.state);
+        let expected = self.learning.as_mut().map(|learning| learning.key_types(known));
+        if let Some(expected) = expected.filter(|expected| !expected.is_empty()) {
+            known_by.types = expected;
+        }
         known.asked_for = Some(known_by.types.clone());
         let worked = self.state.key(&known.server, &known.user);
         let prepared = Prepared {
@@ -352,12 +389,15 @@ impl Outside {
             Done::Learned { batch, result } => self.learned(now, &batch, result),
             Done::Read { ticket, result } => self.fed(ticket, result),
             Done::Arrived(arrival) => self.arrived(now, arrival),
+            // Nobody asks any more if it was given up meanwhile.
+            Done::Unlocked { .. } | Done::Confirmed(_) if self.questions.asking.take().is_none() => {}
             Done::Unlocked { key, result } => {
-                // Nobody asks any more if it was given up meanwhile.
-                if self.asking.take().is_some() {
-                    self.unlocked(now, net, key, result);
-                    self.ask_next(now, net);
-                }
+                self.unlocked(now, net, key, result);
+                self.ask_next(now, net);
+            }
+            Done::Confirmed(yes) => {
+                self.confirmed(now, yes);
+                self.ask_next(now, net);
             }
         }
     }

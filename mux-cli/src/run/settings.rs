@@ -11,9 +11,9 @@ use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced}
 use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
-use super::unsupported;
+use super::{forwarding, unsupported};
 use crate::hub::{Request, RequestId, SshOptions, Transport};
-use crate::plan::{Connection, Family, Plan};
+use crate::plan::{Action, Connection, Family, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -104,11 +104,20 @@ impl Work {
 /// Builds requests; keeps what the last one had in common with the next.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
+    /// How many hosts there are.
+    hosts: usize,
     profile: Option<Arc<Profile>>,
     options: Option<Arc<SshOptions>>,
 }
 
 impl Settings {
+    pub(crate) fn new(hosts: usize) -> Self {
+        Self {
+            hosts,
+            ..Self::default()
+        }
+    }
+
     /// `variables` are those that the configuration sends along.
     ///
     /// # Errors
@@ -122,7 +131,9 @@ impl Settings {
     ) -> Result<Prepared, String> {
         unsupported::refuse(&config)?;
         let connection = &plan.connection;
-        let options = shared(&mut self.options, ssh_options(&config, connection)?);
+        let forwarding = forwarding::decide(&config, connection, self.hosts);
+        let options = ssh_options(&config, connection, forwarding.socket)?;
+        let options = shared(&mut self.options, options);
         let host_key_name = match &config.host_key_alias {
             Some(alias) => HostId::alias(&alias.value),
             None => HostId::new(&config.hostname.value, config.port.value),
@@ -130,7 +141,8 @@ impl Settings {
         let mut notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
         notes.extend(unsupported::without_effect(&config));
         let unknown = config.unknown_algorithms();
-        let warnings = unknown.iter().map(ToString::to_string).collect();
+        let warnings = unknown.iter().map(ToString::to_string);
+        let warnings = warnings.chain(forwarding.warning).collect();
         let request = Request {
             id,
             host: config.host.clone(),
@@ -151,7 +163,18 @@ impl Settings {
             login_timeout: connection.login_timeout.unwrap_or(LOGIN_TIMEOUT),
             command_timeout: plan.timeout,
         };
-        let profile = shared(&mut self.profile, profile(config)?);
+        let mut profile = profile(config)?;
+        match &plan.action {
+            Action::Run(_) | Action::ListHosts => {}
+            // Whatever is new is written down, unless somebody has to look at it first.
+            Action::LearnHosts(learn) => {
+                profile.policy = match learn.yes || learn.from.is_some() {
+                    true => HostKeyPolicy::AcceptNew,
+                    false => HostKeyPolicy::Ask,
+                }
+            }
+        }
+        let profile = shared(&mut self.profile, profile);
         Ok(Prepared {
             request,
             host_key_name,
@@ -191,11 +214,16 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
     }
 }
 
-fn ssh_options(config: &HostConfig, connection: &Connection) -> Result<SshOptions, String> {
+fn ssh_options(
+    config: &HostConfig,
+    connection: &Connection,
+    forward_agent: Option<Arc<str>>,
+) -> Result<SshOptions, String> {
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
         family: family(config, connection),
+        forward_agent,
         rekey: rekey(config),
     })
 }
@@ -257,6 +285,7 @@ fn keepalive(config: &HostConfig) -> Keepalive {
 
 fn profile(config: HostConfig) -> Result<Profile, String> {
     let accepted = config.signature_algorithms().map_err(|error| error.to_string())?;
+    let authority_algorithms = config.authority_algorithms().map_err(|error| error.to_string())?;
     Ok(Profile {
         keys_off: keys_off(&config),
         identity_files: config.identity_files,
@@ -269,8 +298,8 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
         hash_known_hosts: config.hash_known_hosts,
-        revoked_host_keys: Vec::new(),
-        authority_algorithms: SignatureAlgorithm::ALL.to_vec(),
+        revoked_host_keys: config.host_keys.revoked_host_keys.value,
+        authority_algorithms,
     })
 }
 

@@ -12,8 +12,7 @@ use mux_ssh::keys::{KeyFile, PrivateKey};
 use super::agents::Wanted;
 use super::net::Net;
 use super::outside::Outside;
-use super::task::Task;
-use super::terminal;
+use super::questions::Question;
 use crate::hub::{Answer, KeyId, RequestId, Ticket};
 use crate::keyring::Signing;
 
@@ -89,8 +88,8 @@ impl Outside {
         self.answer(wanted.ticket, Answer::Asking(true));
         let waiting = self.locked.entry(key).or_default();
         waiting.push(wanted);
-        if waiting.len() == 1 && !self.to_ask.iter().any(|(known, _)| *known == key) {
-            self.to_ask.push_back((key, file));
+        if waiting.len() == 1 {
+            self.questions.push(Question::Passphrase(key, file));
         }
         self.ask_next(now, net);
     }
@@ -101,79 +100,20 @@ impl Outside {
         self.answer(wanted.ticket, Answer::Signed { question, signature });
     }
 
-    /// Asks for one passphrase at a time: there is one terminal.
-    pub(super) fn ask_next(&mut self, now: Instant, net: &mut Net) {
-        while self.asking.is_none()
-            && let Some((key, file)) = self.to_ask.pop_front()
-        {
-            if !self.keyring.is_locked(key) {
-                // Queued while it was being asked for.
-                continue;
-            }
-            let label = self.keyring.label(key);
-            let started = terminal::open().and_then(|(prompt, asker)| {
-                self.pool.submit(
-                    now,
-                    Task::Unlock {
-                        key,
-                        label,
-                        file,
-                        asker,
-                    },
-                )?;
-                Ok(prompt)
-            });
-            match started {
-                Ok(prompt) => {
-                    // Without them the terminal would be left silent; the question is asked all the same.
-                    if let Err(error) = net.watch_job_control() {
-                        log::warn!("signals of the terminal are not heard: {error}");
-                    }
-                    self.asking = Some(prompt);
-                }
-                Err(_) => {
-                    let reason = "needs a passphrase, and there is no terminal to ask on";
-                    self.unlocked(now, net, key, Err(reason.to_owned()));
-                }
-            }
-        }
-    }
-
     /// Requests that wait until somebody has typed a passphrase.
-    pub(super) fn waiting_for_passphrase(&self) -> Vec<RequestId> {
+    pub(super) fn waiting_for_passphrase(&self) -> impl Iterator<Item = RequestId> {
         let waiting = self.locked.values().flatten();
-        waiting.map(|waiting| waiting.ticket.request).collect()
+        waiting.map(|waiting| waiting.ticket.request)
     }
 
-    /// Nobody is asked any more: the run is to end.
-    pub(super) fn ask_no_more(&mut self) {
-        self.asks_no_more = true;
-        self.to_ask.clear();
-        if let Some(prompt) = self.asking.take() {
-            prompt.give_up();
-        }
+    /// Whoever waits for a passphrase goes without.
+    pub(super) fn give_up_passphrases(&mut self) {
         for (key, waiting) in std::mem::take(&mut self.locked) {
             self.keyring.unlocked(key, Err(NOT_ASKED.to_owned()));
             for waiting in waiting {
                 self.answer(waiting.ticket, Answer::Asking(false));
                 self.no_passphrase(&waiting, NOT_ASKED);
             }
-        }
-    }
-
-    /// The process is to stop for a while: the terminal is given back until it goes on.
-    pub(super) fn suspend(&self) {
-        if let Some(prompt) = &self.asking {
-            prompt.restore();
-        }
-        terminal::suspend();
-        self.continued();
-    }
-
-    /// The process goes on.
-    pub(super) fn continued(&self) {
-        if let Some(prompt) = &self.asking {
-            prompt.ask_again();
         }
     }
 

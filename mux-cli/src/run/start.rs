@@ -12,8 +12,10 @@ use rustix::process::Signal;
 use super::config::{self, Configuration};
 use super::engine::Engine;
 use super::fallback::{self, Fallback};
+use super::forwarding;
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
+use super::learning::Learning;
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
@@ -59,9 +61,10 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         .map(|text| format!("-x {text}: leaves nothing out"))
         .collect();
     let targets = selection.targets.into_vec();
-    let command = match &plan.action {
+    let (command, learning) = match &plan.action {
         Action::ListHosts => return Ok(print(&list(&targets))),
-        Action::Run(command) => Bytes::copy_from_slice(command),
+        Action::Run(command) => (Bytes::copy_from_slice(command), None),
+        Action::LearnHosts(learn) => (Bytes::new(), Some(Learning::new(learn)?)),
     };
     configuration.set_command(&command);
     if plan.connection.transport != Transport::Local {
@@ -74,7 +77,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         plan,
         targets,
         ready,
-        opened,
+        (opened, learning),
         warnings,
         &configuration.default_known_hosts(),
     ) {
@@ -100,8 +103,9 @@ fn resolve(
     targets: &[Target],
     command: &Bytes,
 ) -> Result<Vec<Ready>, String> {
-    let mut settings = Settings::default();
-    let mut ssh = Fallback::new(plan);
+    forwarding::check(&plan.connection, targets.len())?;
+    let mut settings = Settings::new(targets.len());
+    let mut ssh = Fallback::new(plan, targets.len());
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
         let work = Work::new(command, plan, (id, &target.host), targets.len());
@@ -179,7 +183,7 @@ fn run(
     plan: &Plan,
     targets: Vec<Target>,
     ready: Vec<Ready>,
-    opened: Option<Opened>,
+    (opened, learning): (Option<Opened>, Option<Learning>),
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> Result<u8, String> {
@@ -209,7 +213,7 @@ fn run(
     let outside = outside(
         plan,
         &driver,
-        opened,
+        (opened, learning),
         &descriptors,
         targets.len(),
         default_known_hosts,
@@ -240,7 +244,7 @@ fn run(
 fn outside(
     plan: &Plan,
     driver: &Driver<Wire>,
-    opened: Option<Opened>,
+    (opened, learning): (Option<Opened>, Option<Learning>),
     descriptors: &limits::Descriptors,
     commands: usize,
     default_known_hosts: &str,
@@ -255,7 +259,7 @@ fn outside(
     };
     let hosts = Hosts::new(default_known_hosts.to_owned());
     let work = (Pool::new(results, descriptors.threads), done);
-    Ok(Outside::new(hosts, state, work, input.transpose()?))
+    Ok(Outside::new(hosts, state, work, input.transpose()?, learning))
 }
 
 fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
 
+use super::gathering::Wording;
 use super::in_file::InFile;
 use super::lessons::{Batch, Written};
 use super::source::Arrival;
-use super::terminal::Asker;
+use super::terminal::{Asker, Echo};
 use crate::files::FileError;
 use crate::hub::{KeyId, Ticket};
 use crate::pool::Work;
@@ -38,6 +39,11 @@ pub(crate) enum Task {
         file: Arc<KeyFile>,
         asker: Asker,
     },
+    /// Ask about host keys.
+    Confirm {
+        wording: Wording,
+        asker: Asker,
+    },
 }
 
 /// What came of it.
@@ -62,6 +68,8 @@ pub(crate) enum Done {
         key: KeyId,
         result: Result<PrivateKey, String>,
     },
+    /// Whether host keys are right.
+    Confirmed(bool),
 }
 
 impl Work for Task {
@@ -90,6 +98,7 @@ impl Work for Task {
                 key,
                 result: unlock(&label, &file, asker),
             },
+            Self::Confirm { wording, asker } => Done::Confirmed(confirm(&wording, asker)),
         }
     }
 }
@@ -113,7 +122,7 @@ fn unlock(label: &str, file: &KeyFile, mut asker: Asker) -> Result<PrivateKey, S
     let failed = |error| format!("no passphrase: {error}");
     asker.wait_until_free().map_err(failed)?;
     for _ in 0..TRIES {
-        let passphrase = asker.ask(&question).map_err(failed)?;
+        let passphrase = asker.ask(&question, Echo::Hidden).map_err(failed)?;
         if passphrase.is_empty() {
             return Err("no passphrase given".to_owned());
         }
@@ -126,4 +135,23 @@ fn unlock(label: &str, file: &KeyFile, mut asker: Asker) -> Result<PrivateKey, S
         }
     }
     Err(KeyFileError::WrongPassphrase.to_string())
+}
+
+/// Asks until there is an answer. One that can't be read is none, and means no.
+fn confirm(wording: &Wording, mut asker: Asker) -> bool {
+    let mut question = wording.question.as_str();
+    let mut ask = || {
+        asker.wait_until_free()?;
+        loop {
+            let answer = asker.ask(question, Echo::Shown)?;
+            match wording.understand(&answer) {
+                Ok(answer) => return Ok(answer),
+                Err(again) => question = again,
+            }
+        }
+    };
+    ask().unwrap_or_else(|error: io::Error| {
+        log::warn!("no answer about host keys: {error}");
+        false
+    })
 }

@@ -1,4 +1,4 @@
-//! The terminal that a passphrase is read from, whatever standard input is. Decides how it is asked, and how the
+//! The terminal that answers are read from, whatever standard input is. Decides how it is asked, and how the
 //! terminal is left when the process is stopped, continued or told not to wait; never whether to ask.
 //!
 //! Two ends: an [`Asker`] on a thread, which waits for the line, and the loop's [`Prompt`], which hears the signals.
@@ -50,6 +50,20 @@ pub(crate) struct Asker {
 struct Terminal {
     file: File,
     settings: Termios,
+}
+
+/// Whether what is typed can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Echo {
+    /// By everybody.
+    Shown,
+    /// By nobody.
+    Hidden,
+}
+
+/// Whether there is a terminal to ask on.
+pub(crate) fn is_there() -> bool {
+    OpenOptions::new().read(true).write(true).open("/dev/tty").is_ok()
 }
 
 /// Both ends, on the controlling terminal of the process, if it has one.
@@ -115,15 +129,15 @@ impl Asker {
         free(&mut self.owner)
     }
 
-    /// Asks, and reads one line without showing it. Blocks.
-    pub(crate) fn ask(&mut self, question: &str) -> io::Result<Zeroizing<String>> {
-        self.terminal.show(question)?;
-        let line = self.line(question);
+    /// Asks, and reads one line. Blocks.
+    pub(crate) fn ask(&mut self, question: &str, echo: Echo) -> io::Result<Zeroizing<String>> {
+        self.terminal.show(question, echo)?;
+        let line = self.line(question, echo);
         self.terminal.restore();
         line
     }
 
-    fn line(&mut self, question: &str) -> io::Result<Zeroizing<String>> {
+    fn line(&mut self, question: &str, echo: Echo) -> io::Result<Zeroizing<String>> {
         let mut line = Zeroizing::new(Vec::with_capacity(MAX_PASSPHRASE));
         let mut byte = [0];
         while line.len() < MAX_PASSPHRASE {
@@ -132,9 +146,9 @@ impl Asker {
                     return Err(given_up());
                 }
                 // Stopped without a warning, with the question still there and nothing shown: nothing to repeat.
-                if !self.terminal.is_silent()? {
+                if echo == Echo::Shown || !self.terminal.is_silent()? {
                     line.clear();
-                    self.terminal.show(question)?;
+                    self.terminal.show(question, echo)?;
                 }
                 continue;
             }
@@ -187,15 +201,14 @@ fn given_up() -> io::Error {
 }
 
 impl Terminal {
-    /// Nothing that is typed is shown, and what was typed before does not count. In the background this stops the
-    /// process, as any use of the terminal does, until it is brought to the front.
-    fn show(&mut self, question: &str) -> io::Result<()> {
-        let mut silent = self.settings.clone();
-        silent.local_modes.remove(LocalModes::ECHO);
-        silent
-            .local_modes
-            .insert(LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG);
-        while let Err(error) = tcsetattr(&self.file, OptionalActions::Flush, &silent) {
+    /// What was typed before does not count. In the background this stops the process, as any use of the terminal does,
+    /// until it is brought to the front.
+    fn show(&mut self, question: &str, echo: Echo) -> io::Result<()> {
+        let mut settings = self.settings.clone();
+        let modes = LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG;
+        settings.local_modes.insert(modes);
+        settings.local_modes.set(LocalModes::ECHO, echo == Echo::Shown);
+        while let Err(error) = tcsetattr(&self.file, OptionalActions::Flush, &settings) {
             if error != Errno::INTR {
                 return Err(error.into());
             }

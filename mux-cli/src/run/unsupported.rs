@@ -3,21 +3,14 @@
 //! line means.
 
 use mux_ssh::config::{
-    AddKeysToAgent, ForwardAgent, HostConfig, HostKeyPolicy, Origin, Proxy, RequestTty, SessionType, Sourced,
-    YesNoAsk,
+    AddKeysToAgent, HostConfig, Origin, Proxy, RequestTty, SessionType, Sourced, YesNoAsk,
 };
-
-const CHECKING_OFF: &str = "StrictHostKeyChecking no";
 
 /// # Errors
 /// The first line that can't be left out and is not supported: one line of text.
 pub(super) fn refuse(config: &HostConfig) -> Result<(), String> {
     match refused(config) {
         None => Ok(()),
-        Some((origin, keyword @ CHECKING_OFF, _)) => Err(format!(
-            "{origin}: {keyword} is not supported yet; accept-new takes the keys of new hosts and still refuses \
-             changed ones"
-        )),
         Some((origin, keyword, value)) => Err(format!(
             "{origin}: {keyword}{}{value}: not supported yet",
             if value.is_empty() { "" } else { " " }
@@ -40,19 +33,9 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
             .first()
             .and_then(|file| bound("CertificateFile", Some(file))),
         bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
-        switched("CheckHostIP", &keys.check_host_ip),
         keys.known_hosts_command
             .as_ref()
             .map(|command| (&command.origin, "KnownHostsCommand", command.value.join(" "))),
-        Some(&keys.revoked_host_keys)
-            .filter(|files| !files.value.is_empty())
-            .map(|files| (&files.origin, "RevokedHostKeys", files.value.join(" "))),
-        Some(&keys.verify_host_key_dns)
-            .filter(|verify| verify.value != YesNoAsk::No)
-            .map(|verify| (&verify.origin, "VerifyHostKeyDNS", String::new())),
-        Some(&config.host_key_policy)
-            .filter(|policy| policy.value == HostKeyPolicy::Off)
-            .map(|policy| (&policy.origin, CHECKING_OFF, String::new())),
     ];
     lines.into_iter().flatten().next()
 }
@@ -78,10 +61,6 @@ fn bound<'a>(keyword: &'static str, text: Option<&'a Sourced<String>>) -> Option
     text.map(|text| (&text.origin, keyword, text.value.clone()))
 }
 
-fn switched<'a>(keyword: &'static str, flag: &'a Sourced<bool>) -> Option<Line<'a>> {
-    flag.value.then(|| (&flag.origin, keyword, "yes".to_owned()))
-}
-
 /// The lines that are understood and change nothing, for `-v`. One entry for each keyword, as above.
 pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
     let (login, keys, session) = (&config.login, &config.host_keys, &config.session);
@@ -92,14 +71,15 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
         on("HostbasedAuthentication", &login.hostbased_authentication),
         (login.add_keys_to_agent.value != AddKeysToAgent::No)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
-        (login.forward_agent.value != ForwardAgent::No)
-            .then(|| ("ForwardAgent", login.forward_agent.origin.clone())),
         (login.security_key_provider.as_ref())
             .and_then(|provider| named("SecurityKeyProvider", provider.origin.clone())),
+        // The name's key is verified all the same; an address that is filed under another key ends nothing.
+        on("CheckHostIP", &keys.check_host_ip),
+        // What the DNS vouches for is asked about like any other: stricter than wanted, never laxer.
+        (keys.verify_host_key_dns.value != YesNoAsk::No)
+            .then(|| ("VerifyHostKeyDNS", keys.verify_host_key_dns.origin.clone())),
         (keys.update_host_keys.value != YesNoAsk::No)
             .then(|| ("UpdateHostKeys", keys.update_host_keys.origin.clone())),
-        (keys.ca_signature_algorithms.as_ref())
-            .and_then(|list| named("CASignatureAlgorithms", list.origin.clone())),
         // Without it localhost's key is verified like any other: stricter than asked, never laxer.
         on(
             "NoHostAuthenticationForLocalhost",
@@ -164,29 +144,12 @@ mod tests {
             "CertificateFile /id-cert.pub",
             "PKCS11Provider /lib/p11.so",
             "KnownHostsCommand /bin/keys %H",
-            "RevokedHostKeys /etc/revoked",
-            "CheckHostIP yes",
-            "VerifyHostKeyDNS",
         ] {
-            let written = match line {
-                "VerifyHostKeyDNS" => "VerifyHostKeyDNS ask",
-                line => line,
-            };
             assert_eq!(
-                refuse(&config(&format!("# first\n{written}\n"))),
+                refuse(&config(&format!("# first\n{line}\n"))),
                 Err(format!("/home/me/.ssh/config line 2: {line}: not supported yet"))
             );
         }
-    }
-
-    #[test]
-    fn unverified_host_keys_are_refused_and_the_alternative_is_named() {
-        assert_eq!(
-            refuse(&config("StrictHostKeyChecking off\n")),
-            Err("/home/me/.ssh/config line 1: StrictHostKeyChecking no is not supported yet; accept-new takes the \
-                 keys of new hosts and still refuses changed ones"
-                .to_owned())
-        );
     }
 
     #[test]
@@ -199,9 +162,10 @@ mod tests {
             "CertificateFile none",
             "KnownHostsCommand none",
             "RevokedHostKeys none",
-            "CheckHostIP no",
-            "VerifyHostKeyDNS no",
+            "CheckHostIP yes",
+            "VerifyHostKeyDNS yes",
             "StrictHostKeyChecking ask",
+            "StrictHostKeyChecking off",
             "GSSAPIAuthentication yes",
         ] {
             assert_eq!(refuse(&config(&format!("{line}\n"))), Ok(()), "{line}");

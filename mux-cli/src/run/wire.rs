@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::BytesMut;
 use mux_proto::{Close, Protocol, SendQueue};
 use mux_ssh::Client;
-use mux_ssh::agent::{AgentClient, AgentError, AgentEvent};
+use mux_ssh::agent::{AgentClient, AgentError, AgentEvent, AgentTunnel, AgentViolation, TunnelEvent};
 
 use super::pipe::{Pipe, PipeEvent};
 
@@ -19,6 +19,8 @@ pub(crate) enum Wire {
     Agent(Box<AgentClient>),
     /// The pipes of a local command.
     Pipe(Pipe),
+    /// Somebody else's talk with the user's agent.
+    Tunnel(Box<AgentTunnel>),
 }
 
 /// What happened on a [`Wire`].
@@ -27,6 +29,7 @@ pub(crate) enum WireEvent {
     Ssh(mux_ssh::client::Event),
     Agent(AgentEvent),
     Pipe(PipeEvent),
+    Tunnel(TunnelEvent),
 }
 
 /// Why a [`Wire`] failed.
@@ -34,6 +37,7 @@ pub(crate) enum WireEvent {
 pub(crate) enum WireError {
     Ssh(mux_ssh::Error),
     Agent(AgentError),
+    Tunnel(AgentViolation),
 }
 
 /// `$act` on whatever protocol is inside.
@@ -43,6 +47,7 @@ macro_rules! on_each {
             Wire::Ssh($inner) => $act,
             Wire::Agent($inner) => $act,
             Wire::Pipe($inner) => $act,
+            Wire::Tunnel($inner) => $act,
         }
     };
 }
@@ -54,6 +59,7 @@ macro_rules! try_each {
             Wire::Ssh($inner) => $act.map_err(WireError::Ssh),
             Wire::Agent($inner) => $act.map_err(WireError::Agent),
             Wire::Pipe($inner) => $act.map_err(|never| match never {}),
+            Wire::Tunnel($inner) => $act.map_err(WireError::Tunnel),
         }
     };
 }
@@ -95,6 +101,7 @@ impl Protocol for Wire {
             Self::Ssh(inner) => inner.poll_event().map(WireEvent::Ssh),
             Self::Agent(inner) => inner.poll_event().map(WireEvent::Agent),
             Self::Pipe(inner) => inner.poll_event().map(WireEvent::Pipe),
+            Self::Tunnel(inner) => inner.poll_event().map(WireEvent::Tunnel),
         }
     }
 }

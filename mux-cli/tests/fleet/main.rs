@@ -7,6 +7,7 @@
 )]
 
 mod dead;
+mod host_keys;
 mod interrupts;
 mod processes;
 #[expect(dead_code, reason = "other tests use the rest of it")]

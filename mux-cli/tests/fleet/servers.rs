@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,15 +87,28 @@ impl Servers {
         }
     }
 
+    /// What is known of host keys.
+    pub(crate) fn known_hosts(&self) -> PathBuf {
+        self.dir.path().join("known_hosts")
+    }
+
     /// `mux run` on these hosts, not yet started.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.subcommand(&["run"], args)
+    }
+
+    /// The same for another subcommand.
+    pub(crate) fn subcommand(&self, names: &[&str], args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mux"));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         command
             .env("XDG_STATE_HOME", self.dir.path().join("state"))
             .stdin(Stdio::null());
         let config = self.dir.path().join("config");
-        command.args(["run", "-F", config.to_str().unwrap()]).args(args);
+        command
+            .args(names)
+            .args(["-F", config.to_str().unwrap()])
+            .args(args);
         command
     }
 }

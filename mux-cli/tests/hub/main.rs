@@ -10,6 +10,7 @@
 mod deadlines;
 mod login;
 mod pacing;
+mod parked;
 mod retries;
 mod sim;
 mod stdin;

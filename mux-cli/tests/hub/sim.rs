@@ -16,7 +16,7 @@ use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
 use mux_ssh::Client;
 use mux_ssh::algorithms::KeyType;
-use mux_ssh::client::Identity;
+use mux_ssh::client::{Identity, QuestionId};
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::server::key_file::Seed;
 use mux_ssh::server::{Authorized, Event as ServerEvent, Exit, Plan, Server, ServerConfig};
@@ -108,6 +108,8 @@ pub(crate) struct Sim {
     pub(crate) first_judgements: VecDeque<Judgement>,
     /// The types of the host keys that were shown.
     pub(crate) shown: Vec<KeyType>,
+    /// Keys that somebody is to look at later.
+    pub(crate) looked_at_later: Vec<(Ticket, QuestionId)>,
     /// Signatures are never given; tickets and questions that wait are here.
     pub(crate) agent_hangs: bool,
     pub(crate) waiting: Vec<Ticket>,
@@ -162,6 +164,7 @@ impl Sim {
             judgement: Judgement::Accept,
             first_judgements: VecDeque::new(),
             shown: Vec::new(),
+            looked_at_later: Vec::new(),
             agent_hangs: false,
             waiting: Vec::new(),
             input: None,
@@ -235,6 +238,20 @@ impl Sim {
         self.net.now = Some(self.now);
     }
 
+    /// Judges all keys that somebody was to look at later.
+    pub(crate) fn look_now(&mut self, judgement: impl Fn(u32) -> Judgement) {
+        for (ticket, question) in std::mem::take(&mut self.looked_at_later) {
+            let judgement = judgement(ticket.request.0);
+            let answer = Answer::HostKey { question, judgement };
+            self.hub.answer(self.now, &mut self.net, ticket, answer);
+        }
+    }
+
+    /// How many connections there are.
+    pub(crate) fn connections(&self) -> usize {
+        self.net.links.len()
+    }
+
     /// Runs until every request has ended.
     pub(crate) fn run(&mut self) {
         self.run_for(Duration::from_secs(3600));
@@ -301,10 +318,11 @@ impl Sim {
             Action::JudgeHostKey { question, key, .. } => {
                 self.shown.push(key.key_type());
                 let first = self.first_judgements.pop_front();
-                Answer::HostKey {
-                    question,
-                    judgement: first.unwrap_or_else(|| self.judgement.clone()),
+                let judgement = first.unwrap_or_else(|| self.judgement.clone());
+                if judgement == Judgement::Later {
+                    self.looked_at_later.push((ticket, question));
                 }
+                Answer::HostKey { question, judgement }
             }
             Action::Sign { .. } if self.agent_hangs => return self.waiting.push(ticket),
             Action::Sign {
@@ -627,6 +645,8 @@ impl Links for Network {
         self.links.insert(key, link);
         Ok(key)
     }
+
+    fn forward_agent(&mut self, _key: usize, _channel: mux_ssh::client::ChannelId, _socket: &str) {}
 
     fn spawn(&mut self, _request: &Request) -> Result<usize, NoLink> {
         Err(NoLink::Io(ErrorKind::Unsupported))

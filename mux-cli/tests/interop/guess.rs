@@ -69,7 +69,7 @@ fn host_keys(theirs: &Offer) -> Vec<HostKeyAlgorithm> {
     let first = HostKeyAlgorithm::ALL.iter().find(is_first);
     let other = HostKeyAlgorithm::ALL
         .iter()
-        .find(|algorithm| !is_first(algorithm));
+        .find(|algorithm| !is_first(algorithm) && !algorithm.is_certificate());
     first.into_iter().chain(other).copied().collect()
 }
 

@@ -283,6 +283,7 @@ impl Call<'_, '_> {
                 let signature = key.sign(algorithm, &data).unwrap();
                 self.client().answer_signature(id, Some(signature));
             }
+            client::Event::AgentOpened { .. } => {}
             client::Event::Learned(memory) => self.told.memory = Some(memory),
             client::Event::KeyRefused { identity } => self.told.refused.push(identity),
             client::Event::Authenticated { identity } => self.told.accepted = identity,

@@ -78,7 +78,8 @@ impl Rig {
         let dir = self.dir.path().display();
         let text = format!(
             "{first}\nHost *\n  HostName 127.0.0.1\n  Port {}\n  IdentityFile {dir}/id\n  IdentityAgent none\n  \
-             UserKnownHostsFile {dir}/known_hosts\n  GlobalKnownHostsFile /dev/null\n",
+             UserKnownHostsFile {dir}/known_hosts\n  GlobalKnownHostsFile /dev/null\n  \
+             StrictHostKeyChecking yes\n",
             self.port
         );
         fs::write(self.path("config"), text).unwrap();
@@ -129,20 +130,29 @@ impl Rig {
         });
     }
 
-    /// `mux` with this configuration, not yet started.
+    /// `mux run` with this configuration, not yet started.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.subcommand(&["run"], args)
+    }
+
+    /// The same for another subcommand.
+    pub(crate) fn subcommand(&self, names: &[&str], args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mux"));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         command
             .env("XDG_STATE_HOME", self.path("state"))
             .stdin(Stdio::null());
-        command.args(["run", "-F", &self.text("config")]).args(args);
+        command.args(names).args(["-F", &self.text("config")]).args(args);
         command
     }
 
     /// The same on a terminal of its own, which types what is written to its standard input.
     pub(crate) fn on_terminal(&self, args: &[&str]) -> Command {
-        let command = self.command(args);
+        self.typed(&self.command(args))
+    }
+
+    /// A command on a terminal of its own.
+    pub(crate) fn typed(&self, command: &Command) -> Command {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let words: Vec<_> = words
             .map(|word| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''")))

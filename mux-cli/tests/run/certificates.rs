@@ -69,12 +69,12 @@ fn works(rig: &Rig) {
     rig.check(&["-w", "web1", "--", "echo hello"], 0, "web1: hello\n", "");
 }
 
-/// The host is refused; in the message, `HOST` is its key and `CA` its authority.
+/// The host is refused; in the message, `HOST` is its key and `{CA}` its authority.
 fn refused(rig: &Rig, why: &str) {
-    let advice = "to take it as it is: -o StrictHostKeyChecking=accept-new; to look first: ssh-keyscan -p PORT 127.0.0.1";
+    let advice = "to look at it and keep it: mux hosts learn web1; to take it as it is: -o StrictHostKeyChecking=accept-new";
     let why = why
         .replace("HOST", &fingerprint(rig, "host_key"))
-        .replace("CA", &fingerprint(rig, "ca"))
+        .replace("{CA}", &fingerprint(rig, "ca"))
         .replace("ADVICE", &advice.replace("PORT", &rig.port.to_string()));
     let expected = format!("ok=0 hostkey=1 in TIME\nhostkey: web1: hostkey: {why}\n");
     rig.check(&["-w", "web1", "--", "echo hello"], 4, "", &expected);
@@ -163,7 +163,7 @@ fn an_authority_that_is_not_known_for_the_host_vouches_for_nothing() {
     fs::write(rig.path("known_hosts"), format!("@cert-authority * {other}\n")).unwrap();
     refused(
         &rig,
-        "host showed a certificate by an authority that is not known for it (CA); host key not known (ssh-ed25519 HOST); \
+        "host showed a certificate by an authority that is not known for it ({CA}); host key not known (ssh-ed25519 HOST); \
          no certificate by the authority of DIR/known_hosts:1 vouches for it; ADVICE",
     );
 }
@@ -176,7 +176,7 @@ fn a_revoked_authority_and_a_revoked_key_are_refused_although_the_key_is_known()
         trust(&rig, &format!("{known}@revoked * {}\n", public(&rig, name)));
         refused(
             &rig,
-            "host certificate revoked (DIR/known_hosts:3 names its key HOST or its authority CA)",
+            "host certificate revoked (DIR/known_hosts:3 names its key HOST or its authority {CA})",
         );
     }
 }
@@ -256,5 +256,54 @@ fn new_keys_in_mid_command_show_the_same_certificate() {
     assert_eq!(
         (ran.status, ran.stdout.len(), ran.stderr.as_str()),
         (0, 1_000_001, "")
+    );
+}
+
+#[test]
+fn what_authorities_may_sign_with_is_the_configurations_to_say() {
+    let rig = rig(NAMED);
+    rig.configure("CASignatureAlgorithms rsa-sha2-512,ecdsa-sha2-*");
+    refused(
+        &rig,
+        "host certificate signed with ssh-ed25519, which CASignatureAlgorithms leaves out (authority of \
+         DIR/known_hosts:1); host key not known (ssh-ed25519 HOST); no certificate by the authority of \
+         DIR/known_hosts:1 vouches for it; ADVICE",
+    );
+    rig.configure("CASignatureAlgorithms -rsa-*");
+    works(&rig);
+}
+
+#[test]
+fn keys_that_are_on_a_list_of_revoked_ones_are_refused_and_so_is_everything_if_the_list_is_unreadable() {
+    let rig = rig(NAMED);
+    let known = format!("[127.0.0.1]:{} {}\n", rig.port, rig.host_key);
+    rig.configure(&format!("RevokedHostKeys {}", rig.text("revoked")));
+    let list = |content: &[u8]| fs::write(rig.path("revoked"), content).unwrap();
+    list(format!("# none of ours\n{}\n", public(&rig, "other")).as_bytes());
+    works(&rig);
+    list(format!("{}\n", public(&rig, "ca")).as_bytes());
+    refused(
+        &rig,
+        "authority of the host certificate revoked (RevokedHostKeys DIR/revoked names {CA})",
+    );
+    list(format!("{}\n", public(&rig, "host_key")).as_bytes());
+    refused(&rig, "host key revoked (RevokedHostKeys DIR/revoked names HOST)");
+    fs::write(rig.path("known_hosts"), &known).unwrap();
+    refused(&rig, "host key revoked (RevokedHostKeys DIR/revoked names HOST)");
+    list(b"SSHKRL\n\0\0\0\0\x01");
+    refused(
+        &rig,
+        "host key can't be checked: RevokedHostKeys DIR/revoked: a binary key revocation list is not supported; a list \
+         of public keys is",
+    );
+    list(b"\nssh-ed25519 AAAA\n");
+    refused(
+        &rig,
+        "host key can't be checked: RevokedHostKeys DIR/revoked: line 2 is no public key",
+    );
+    fs::remove_file(rig.path("revoked")).unwrap();
+    refused(
+        &rig,
+        "host key can't be checked: RevokedHostKeys DIR/revoked: no such file",
     );
 }

@@ -1,7 +1,8 @@
 //! Host keys under hashed names: what is remembered of them, and what is asked for when memory is incomplete.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use mux_ssh::keys::PublicKey;
 use mux_ssh::known_hosts::{HostId, format_entry};
@@ -84,4 +85,28 @@ fn a_changed_key_under_a_hashed_name_is_refused_with_memory_and_without() {
         );
         fs::remove_dir_all(rig.path("state")).unwrap();
     }
+}
+
+#[test]
+fn no_time_of_a_host_runs_while_its_key_waits_to_be_written() {
+    let rig = Rig::new();
+    fs::write(rig.path("known_hosts"), "").unwrap();
+    let file = fs::File::open(rig.path("known_hosts")).unwrap();
+    file.lock().unwrap();
+    let options = ["-o", "StrictHostKeyChecking=accept-new", "--connect-timeout", "1"];
+    let args = [&options as &[&str], &["-w", "web1", "--", "echo hello"]].concat();
+    let mut command = rig.command(&args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    // Longer than the host has for everything until here.
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(fs::read_to_string(rig.path("known_hosts")).unwrap(), "");
+    file.unlock().unwrap();
+    let ran = rig.finish(child.wait_with_output().unwrap());
+    assert_eq!(
+        (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, "web1: hello\n", "")
+    );
+    let written = fs::read_to_string(rig.path("known_hosts")).unwrap();
+    assert_eq!(written, format!("[127.0.0.1]:{} {}\n", rig.port, rig.host_key));
 }

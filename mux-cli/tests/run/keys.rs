@@ -84,7 +84,11 @@ pub(crate) fn lock(rig: &Rig) {
 
 /// A session without a terminal, wherever the tests run.
 fn without_terminal(rig: &Rig, args: &[&str]) -> Command {
-    let inner = rig.command(args);
+    detached(&rig.command(args))
+}
+
+/// The same for any command.
+pub(crate) fn detached(inner: &Command) -> Command {
     let mut command = Command::new("setsid");
     command
         .arg("--wait")

@@ -5,13 +5,16 @@
     reason = "a test fails by panicking"
 )]
 
+mod asking;
 mod certificates;
 mod directories;
 mod environment;
 mod failures;
+mod forwarding;
 mod host_keys;
 mod inputs;
 mod keys;
+mod learning;
 mod limits;
 mod openssh;
 mod prompts;

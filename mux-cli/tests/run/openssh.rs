@@ -195,7 +195,7 @@ fn hosts_that_only_ssh_can_reach_go_through_it_and_the_summary_says_why() {
     rig.configure("Host old\n  PKCS11Provider /nowhere.so\n");
     let ran = rig.run(&["-w", "web1,old", "--", "echo $SSH_CONNECTION | wc -w; exit 3"]);
     let stderr = "ok=0 failed=2 in TIME\nfailed: web1,old: exit status 3\n\
-                  via-openssh=1 (DIR/config line 2: PKCS11Provider /nowhere.so: not supported yet): old\n";
+                  via-openssh=1 (DIR/config line 2: PKCS11Provider /nowhere.so): old\n";
     assert_eq!((ran.status, ran.stderr.as_str()), (1, stderr), "{}", ran.stdout);
     let line = rig.run(&["-w", "old", "--output", "jsonl", "--", "true"]).stdout;
     assert!(
@@ -242,6 +242,13 @@ fn stand_in(rig: &Rig, ending: &str) -> String {
 #[test]
 fn ssh_is_told_what_was_typed_and_the_host_stands_behind_two_dashes() {
     let rig = Rig::new();
+    // Where nothing is written, ssh would ask.
+    let config = fs::read_to_string(rig.path("config")).unwrap();
+    fs::write(
+        rig.path("config"),
+        config.replace("StrictHostKeyChecking yes", ""),
+    )
+    .unwrap();
     let path = format!("{}:/usr/bin:/bin", stand_in(&rig, "echo oops >&2; exit 255"));
     let args = [
         "--transport",
@@ -256,15 +263,11 @@ fn ssh_is_told_what_was_typed_and_the_host_stands_behind_two_dashes() {
     ];
     let mut run = rig.command(&[&args[..], &["--env", "A=\"\\ b", "--", "-x  'y'"]].concat());
     let ran = rig.finish(run.env("PATH", path).output().unwrap());
-    assert!(
-        ran.stderr.contains("unreachable: web1: dns: oops\n") || ran.stderr.contains("dns: oops"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains(": dns: oops\n"), "{}", ran.stderr);
     let called = fs::read_to_string(rig.path("called")).unwrap();
     let wanted = format!(
         "-F\n{}\n-o\nCompression=yes\n-i\nk\n-4\n-l\nu\n-p\n77\n-o\nServerAliveInterval=30\n-o\nServerAliveCountMax=10\n\
-         -o\nStrictHostKeyChecking=yes\n-o\nSetEnv=\"A=\\\"\\\\ b\" \n--\nweb1\n-x  'y'\n",
+         -o\nStrictHostKeyChecking=yes\n-o\nSetEnv=\"A=\\\"\\\\ b\" \n-a\n--\nweb1\n-x  'y'\n",
         rig.text("config")
     );
     assert!(called.ends_with(&wanted), "{called}");

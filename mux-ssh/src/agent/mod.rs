@@ -6,6 +6,7 @@
 mod client;
 mod codec;
 mod error;
+mod tunnel;
 
 #[cfg(test)]
 mod tests;
@@ -13,3 +14,4 @@ mod tests;
 pub use client::{AgentClient, AgentEvent, AgentRequest};
 pub use codec::{AgentIdentity, MAX_FRAME, MAX_IDENTITIES};
 pub use error::{AgentError, AgentViolation};
+pub use tunnel::{AgentTunnel, TunnelEvent};

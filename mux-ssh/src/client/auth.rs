@@ -34,6 +34,8 @@ pub(crate) struct AuthConfig {
     /// Ask with `none` before anything else.
     pub(crate) none_first: bool,
     pub(crate) accept_none: bool,
+    /// The server is not the one that it should be: it gets no password and no answer to its questions.
+    pub(crate) distrusted: bool,
     /// Whether this identity is accepted decides whether an earlier login with it can have gone well.
     pub(crate) doubted: Option<usize>,
 }

@@ -87,8 +87,13 @@ pub(crate) struct Channel {
     pub(crate) id: ChannelId,
     pub(crate) state: State,
     pub(crate) command: Command,
-    /// Where the server is to connect to; none: a session.
+    /// Where the server is to connect to; none: a session, or a way to the agent.
     pub(crate) direct: Option<Box<DirectTcpip>>,
+    /// The server opened it, to talk to the user's agent.
+    pub(crate) is_agent: bool,
+    /// Commands on it are to reach the user's agent.
+    pub(crate) wants_agent: bool,
+    agent_sent: bool,
     /// The command, until it can't have to be sent again.
     exec: Option<Box<Exec>>,
     env_sent: usize,
@@ -118,6 +123,9 @@ impl Channel {
             state: State::Wanted,
             command: Command::None,
             direct: None,
+            is_agent: false,
+            wants_agent: false,
+            agent_sent: false,
             exec: None,
             env_sent: 0,
             expected: VecDeque::new(),
@@ -147,6 +155,17 @@ impl Channel {
         channel
     }
 
+    /// A channel that the server has opened to the user's agent, under this number.
+    pub(crate) fn agent(id: ChannelId, number: u32, window: u32, max_packet: u32) -> Self {
+        let mut channel = Self::new(id, None);
+        channel.is_agent = true;
+        channel.state = State::Open { number };
+        channel.command = Command::Running;
+        channel.send_window = i64::from(window);
+        channel.max_data = usize::try_from(max_packet).unwrap_or(MAX_DATA).min(MAX_DATA);
+        channel
+    }
+
     /// Gives a command to a spare.
     pub(crate) fn give(&mut self, exec: Exec) {
         if exec.stdin == Stdin::Closed {
@@ -170,7 +189,7 @@ impl Channel {
     }
 
     pub(crate) fn is_session(&self) -> bool {
-        self.direct.is_none()
+        self.direct.is_none() && !self.is_agent
     }
 
     /// Whether the server may have run the command.
@@ -183,7 +202,7 @@ impl Channel {
 
     /// Whether anything of a command was sent on the channel, so that it can't serve another.
     pub(crate) fn is_touched(&self) -> bool {
-        self.env_sent > 0 || self.may_have_run() || self.command == Command::Over
+        self.env_sent > 0 || self.agent_sent || self.may_have_run() || self.command == Command::Over
     }
 
     /// Whether this is the sequence number of its OPEN or of its command.
@@ -249,6 +268,7 @@ impl Channel {
     pub(crate) fn revert(&mut self) {
         self.state = State::Wanted;
         self.env_sent = 0;
+        self.agent_sent = false;
         self.expected = VecDeque::new();
         self.stdin.revert();
         if self.may_have_run() {

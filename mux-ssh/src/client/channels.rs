@@ -20,6 +20,10 @@ const MAX_CHANNELS: usize = 1024;
 /// and a host waits in vain for one that does not fit.
 const MAX_DIRECT: usize = 8192;
 
+/// Channels to the user's agent at a time: a command that fetches from many places at once opens a few, and each is a
+/// socket of the agent.
+const MAX_AGENT_CHANNELS: usize = 16;
+
 /// The longest name of a host to connect to: no name that can be looked up has more than 253 bytes (RFC 1035 §2.3.4).
 const MAX_HOST: usize = 255;
 
@@ -41,6 +45,8 @@ pub(crate) struct Channels {
     /// Whose turn it is.
     cursor: usize,
     max_window: u32,
+    /// The server may open channels to the user's agent.
+    agent_allowed: bool,
     /// Channels that were closed with a request unanswered, oldest first: the answer may come after CLOSE.
     late_replies: VecDeque<u32>,
 }
@@ -52,6 +58,7 @@ impl Channels {
             opening,
             cursor: 0,
             max_window: MAX_WINDOW,
+            agent_allowed: false,
             late_replies: VecDeque::new(),
         }
     }
@@ -113,6 +120,29 @@ impl Channels {
             return self.fail_at_once(ChannelFailure::NoSession, events);
         }
         self.table.insert_direct(to)
+    }
+
+    /// The command of this channel may reach the user's agent.
+    pub(crate) fn forward_agent(&mut self, id: ChannelId) {
+        if let Some(channel) = self.table.owned(id) {
+            channel.wants_agent = true;
+            self.agent_allowed = true;
+        }
+    }
+
+    /// The server wants to talk to the user's agent. Our number for the channel, unless it may not.
+    pub(crate) fn open_agent(
+        &mut self,
+        (number, window, max_packet): (u32, u32, u32),
+        events: &mut Events,
+    ) -> Option<u32> {
+        let open = self.table.iter().filter(|channel| channel.is_agent).count();
+        if !self.agent_allowed || open >= MAX_AGENT_CHANNELS || max_packet == 0 {
+            return None;
+        }
+        let channel = self.table.insert_agent(number, window, max_packet);
+        events.push(Event::AgentOpened { channel });
+        Some(channel.slot)
     }
 
     fn fail_at_once(&mut self, reason: ChannelFailure, events: &mut Events) -> ChannelId {

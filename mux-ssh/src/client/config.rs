@@ -38,6 +38,8 @@ pub struct ClientConfig {
     /// and the command did not run. Unless it does, nothing is sent again: the connection ends with
     /// [`Error::MayHaveRun`](crate::Error::MayHaveRun). For use with `cautious`, under which it is asked about.
     pub doubted: Option<usize>,
+    /// Whether to tell which further keys the host says that it has.
+    pub host_keys: bool,
     /// Whether a server that asks for no proof of who we are is to be trusted with commands.
     pub accept_none: bool,
 }

@@ -127,6 +127,11 @@ pub enum Event {
     },
     /// What is worth remembering about this server, once its host key is accepted and again when something changes.
     Learned(ServerMemory),
+    /// The host has these keys too, or says so: told once, after the login, if it was asked for
+    /// (`ClientConfig::host_keys`). [`Client::prove_host_keys`](super::Client::prove_host_keys) asks for a proof.
+    HostKeys(Vec<PublicKey>),
+    /// The server proved that it holds these keys; none: it did not.
+    HostKeysProven(Vec<PublicKey>),
     /// Output of a command. Give its room back with [`Client::consume`](super::Client::consume).
     Output {
         /// The command.
@@ -139,6 +144,13 @@ pub enum Event {
     /// The server has opened the command's session. What comes next is the command's own pace.
     Opened {
         /// The command.
+        channel: ChannelId,
+    },
+    /// The server wants to talk to the user's agent, and may. The channel is one like those of commands: what is said to
+    /// the agent is [`Output`](Event::Output), [`Client::write_stdin`](super::Client::write_stdin) says what the agent
+    /// answers, and [`Client::close_channel`](super::Client::close_channel) ends it.
+    AgentOpened {
+        /// The channel.
         channel: ChannelId,
     },
     /// No more output of either stream.

@@ -47,6 +47,7 @@ fn weight(event: &Event) -> usize {
         Event::Output { data, .. } => data.len(),
         Event::Banner(text) | Event::Greeting(text) => text.len(),
         Event::Disconnected { description, .. } => description.len(),
+        Event::HostKeys(keys) | Event::HostKeysProven(keys) => keys.iter().map(|key| key.blob().len()).sum(),
         Event::ExitSignal { signal, message, .. } => signal.len() + message.len(),
         Event::ChannelFailed {
             reason: ChannelFailure::Refused { text, .. },
@@ -70,6 +71,7 @@ fn weight(event: &Event) -> usize {
         | Event::Authenticated { .. }
         | Event::Learned(_)
         | Event::Opened { .. }
+        | Event::AgentOpened { .. }
         | Event::Eof { .. }
         | Event::ExitStatus { .. }
         | Event::StdinRoom { .. }

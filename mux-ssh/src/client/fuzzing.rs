@@ -81,6 +81,7 @@ impl World {
             identities: vec![identity(1), identity(2)],
             spare: setup & 0b1000_0000 != 0,
             cautious: setup & 0b0100_0000 != 0,
+            host_keys: true,
             ..ClientConfig::default()
         });
         if let Some(&family) = FAMILIES.get(usize::from(setup >> 1 & 0b111)) {
@@ -218,11 +219,14 @@ impl World {
                 self.over |= self.session.advance().is_err();
                 return;
             }
+            Event::HostKeys(keys) => return self.session.host_keys.ask(keys),
             Event::Output { channel, data, .. } => {
                 assert!(!data.is_empty());
                 (channel, false)
             }
-            Event::Opened { channel }
+            // No agent was offered, so that there is no such command.
+            Event::AgentOpened { channel }
+            | Event::Opened { channel }
             | Event::Eof { channel }
             | Event::ExitStatus { channel, .. }
             | Event::ExitSignal { channel, .. }
@@ -231,6 +235,7 @@ impl World {
             Event::ChannelFailed { channel, .. } | Event::ChannelClosed { channel } => (channel, true),
             Event::Stage(_)
             | Event::HostKey { .. }
+            | Event::HostKeysProven(_)
             | Event::KeyRefused { .. }
             | Event::LoginUnanswered { .. }
             | Event::Banner(_)

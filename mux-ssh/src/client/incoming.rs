@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::channel::{Channel, Command, Replied, State};
 use super::channels::Channels;
 use super::events::Events;
+use super::host_keys::{self, HostKeys};
 use super::replies::{Replies, Reply};
 use super::{ChannelFailure, ChannelId, ChannelViolation, Event, StreamKind};
 use crate::message;
@@ -42,6 +43,7 @@ pub(crate) struct Connection<'a> {
     pub(crate) channels: &'a mut Channels,
     pub(crate) events: &'a mut Events,
     pub(crate) replies: &'a mut Replies,
+    pub(crate) host_keys: &'a mut HostKeys,
 }
 
 impl Connection<'_> {
@@ -68,22 +70,33 @@ impl Connection<'_> {
         Ok(Effect::None)
     }
 
-    /// Host keys, keepalives, whatever else: nothing that a server can ask of the whole connection is granted. The
-    /// body is not read, so its size costs nothing.
+    /// Keepalives, whatever else: nothing that a server can ask of the whole connection is granted. The body is not
+    /// read, unless it tells the host's keys and somebody wants to hear of them; so its size costs nothing.
     fn global_request(&mut self, mut reader: Reader<'_>) -> Result<(), Violation> {
-        reader.string()?;
+        let kind = reader.string()?;
         if reader.boolean()? {
             self.replies.push(Reply::GlobalRefused);
+        }
+        if kind == host_keys::TOLD
+            && let Some(keys) = self.host_keys.told(reader)
+        {
+            self.events.push(Event::HostKeys(keys));
         }
         Ok(())
     }
 
-    /// Nothing is opened from the far side: no forwarding was asked for.
+    /// Nothing is opened from the far side but a channel to the user's agent, where that was offered: a server that is
+    /// let in unasked could use every key in it.
     fn open(&mut self, mut reader: Reader<'_>) -> Result<(), Violation> {
-        reader.string()?;
+        let is_agent = reader.string()? == b"auth-agent@openssh.com";
         let number = reader.uint32()?;
-        let (_window, _packet) = (reader.uint32()?, reader.uint32()?);
-        self.replies.push(Reply::OpenRefused { number });
+        let (window, packet) = (reader.uint32()?, reader.uint32()?);
+        let wanted = is_agent.then_some((number, window, packet));
+        let ours = wanted.and_then(|wanted| self.channels.open_agent(wanted, self.events));
+        self.replies.push(match ours {
+            Some(ours) => Reply::OpenConfirmed { number, ours },
+            None => Reply::OpenRefused { number },
+        });
         Ok(())
     }
 

@@ -12,6 +12,7 @@ mod events;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod habits;
+mod host_keys;
 mod incoming;
 mod keepalive;
 mod opening;
@@ -33,8 +34,10 @@ use bytes::Bytes;
 
 pub use config::{ClientConfig, DirectTcpip, Exec, Identity, Keepalive, Stdin};
 pub use event::{ChannelFailure, ChannelId, Event, QuestionId, SessionBinding, Stage, StreamKind};
+pub use host_keys::MAX_HOST_KEYS;
 pub use violation::{AuthViolation, ChannelViolation};
 
+use crate::keys::PublicKey;
 use crate::transport::{Counters, ServerMemory, Transport, TransportConfig};
 use crate::{Error, Misuse};
 use session::Session;
@@ -112,6 +115,19 @@ impl Client {
         }
         self.session.keepalive.become_busy(now);
         id
+    }
+
+    /// Lets the command of this channel, and with it whoever rules its server, use the user's agent while it runs. To be
+    /// called before the command is sent, which is before [`Event::HostKey`] is answered, and never for a host whose key
+    /// was not verified.
+    pub fn forward_agent(&mut self, channel: ChannelId) {
+        self.session.channels.forward_agent(channel);
+    }
+
+    /// What binds an agent's socket to this connection, once there are keys.
+    #[must_use]
+    pub fn session_binding(&self) -> Option<SessionBinding> {
+        self.binding()
     }
 
     /// Queues bytes for a command's standard input.
@@ -195,6 +211,20 @@ impl Client {
         let begun = self.binding().map(|binding| self.session.begin_login(binding));
         if let Some(Err(error)) = begun {
             self.fail(error);
+        }
+    }
+
+    /// The key that the server has is not the right one, and it is connected to for all that. To be called before the
+    /// key is accepted: the server gets no password and no answer to its questions.
+    pub fn distrust_server(&mut self) {
+        self.session.distrust_server();
+    }
+
+    /// Asks the server for a proof that it holds these keys, of which it has [told](Event::HostKeys);
+    /// [`Event::HostKeysProven`] answers.
+    pub fn prove_host_keys(&mut self, keys: Vec<PublicKey>) {
+        if !self.is_over() {
+            self.session.host_keys.ask(keys);
         }
     }
 

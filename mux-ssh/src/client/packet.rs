@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::DirectTcpip;
+use super::host_keys::PROVE;
 use super::userauth::USERAUTH;
 use super::window::{INITIAL_WINDOW, MAX_PACKET};
 use crate::message::{self, open_failure};
@@ -37,6 +38,15 @@ pub(crate) enum Packet {
         number: u32,
         command: Bytes,
     },
+    /// The command on this channel may reach the user's agent (OpenSSH PROTOCOL.agent §2).
+    AgentRequest {
+        number: u32,
+    },
+    /// CHANNEL_OPEN_CONFIRMATION, under our number `ours`.
+    OpenConfirmed {
+        number: u32,
+        ours: u32,
+    },
     Signal {
         number: u32,
         name: Box<str>,
@@ -61,12 +71,16 @@ pub(crate) enum Packet {
     RequestRefused {
         number: u32,
     },
-    /// CHANNEL_OPEN_FAILURE: a server may open nothing here.
+    /// CHANNEL_OPEN_FAILURE: a server may open nothing here but what it was allowed to.
     OpenRefused {
         number: u32,
     },
     /// A global request that no server grants and every server answers (OpenSSH PROTOCOL, `keepalive@openssh.com`).
     Keepalive,
+    /// A global request for a proof that the server holds these keys.
+    ProveHostKeys {
+        keys: Vec<Bytes>,
+    },
 }
 
 impl Packet {
@@ -92,6 +106,14 @@ impl Packet {
                 .uint32(ORIGINATOR.1),
             Self::Env { number, name, value } => request(to, *number, "env", true).string(name).string(value),
             Self::Exec { number, command } => request(to, *number, "exec", true).string(command),
+            // As OpenSSH sends it: what a server refuses shows where the agent is missed.
+            Self::AgentRequest { number } => request(to, *number, "auth-agent-req@openssh.com", false),
+            Self::OpenConfirmed { number, ours } => to
+                .byte(message::CHANNEL_OPEN_CONFIRMATION)
+                .uint32(*number)
+                .uint32(*ours)
+                .uint32(INITIAL_WINDOW)
+                .uint32(MAX_PACKET),
             // RFC 4254 §6.9: a signal has no reply.
             Self::Signal { number, name } => request(to, *number, "signal", false).string(name.as_bytes()),
             Self::Adjust { number, bytes } => to
@@ -113,6 +135,10 @@ impl Packet {
                 .byte(message::GLOBAL_REQUEST)
                 .string("keepalive@openssh.com")
                 .boolean(true),
+            Self::ProveHostKeys { keys } => {
+                let to = to.byte(message::GLOBAL_REQUEST).string(PROVE).boolean(true);
+                keys.iter().fold(to, |to, key| to.string(key))
+            }
         };
     }
 }

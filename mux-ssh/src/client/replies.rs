@@ -15,6 +15,11 @@ pub(crate) enum Reply {
     OpenRefused {
         number: u32,
     },
+    /// Under our number `ours`.
+    OpenConfirmed {
+        number: u32,
+        ours: u32,
+    },
     /// CHANNEL_CLOSE, in answer to one.
     Close {
         number: u32,
@@ -56,6 +61,7 @@ impl Replies {
             Reply::GlobalRefused => Packet::GlobalRefused,
             Reply::RequestRefused { number } => Packet::RequestRefused { number },
             Reply::OpenRefused { number } => Packet::OpenRefused { number },
+            Reply::OpenConfirmed { number, ours } => Packet::OpenConfirmed { number, ours },
             Reply::Close { number } => Packet::Close { number },
         })
     }

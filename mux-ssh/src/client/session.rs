@@ -17,6 +17,7 @@ use super::auth::{Auth, AuthConfig, Progress};
 use super::channels::Channels;
 use super::events::{Events, MAX_UNDELIVERED};
 use super::habits::Habits;
+use super::host_keys::{self, HostKeys};
 use super::incoming::{Connection, Effect};
 use super::keepalive::KeepaliveTimer;
 use super::opening::{Opening, Permit};
@@ -60,6 +61,9 @@ pub(crate) struct Session {
     pub(crate) keepalive: KeepaliveTimer,
     /// Keepalives that the server owes an answer to.
     probes: u32,
+    pub(crate) host_keys: HostKeys,
+    /// The first exchange hash, once there is one.
+    session_id: Bytes,
 }
 
 impl Session {
@@ -72,6 +76,7 @@ impl Session {
             doubted: config.doubted,
             none_first: config.cautious || memory.is_some_and(|memory| memory.none_first),
             accept_none: config.accept_none,
+            distrusted: false,
         };
         let one_session = memory.is_some_and(|memory| memory.one_session);
         Self {
@@ -85,6 +90,8 @@ impl Session {
             replies: Replies::default(),
             keepalive: KeepaliveTimer::new(config.keepalive),
             probes: 0,
+            host_keys: HostKeys::new(config.host_keys),
+            session_id: Bytes::new(),
         }
     }
 
@@ -115,11 +122,20 @@ impl Session {
         self.channels.owed() > 0
     }
 
+    /// Only proofs that are of no use to anybody else.
+    pub(crate) fn distrust_server(&mut self) {
+        if let Phase::Kex(config) = &mut self.phase {
+            config.distrusted = true;
+        }
+        self.host_keys.ignore();
+    }
+
     /// The host key was accepted and the keys are in use.
     pub(crate) fn begin_login(&mut self, binding: SessionBinding) -> Result<(), Error> {
         match std::mem::replace(&mut self.phase, Phase::Connection) {
             Phase::Kex(config) => {
                 self.events.push(Event::Stage(Stage::Auth));
+                self.session_id = binding.session_id.clone();
                 self.phase = Phase::Login(Box::new(Auth::new(*config, binding)));
                 self.advance()
             }
@@ -166,6 +182,7 @@ impl Session {
             channels,
             events,
             replies,
+            host_keys,
             ..
         } = self;
         match (Connection {
@@ -173,6 +190,7 @@ impl Session {
             channels,
             events,
             replies,
+            host_keys,
         })
         .handle(payload)?
         {
@@ -180,6 +198,11 @@ impl Session {
             Effect::Unknown => Ok(Next::Reject),
             Effect::OneSession => Ok(Next::OneSession),
             Effect::GlobalReply => {
+                if let Some(keys) = self.host_keys.answered() {
+                    let keys = host_keys::proven(&self.session_id, keys, payload);
+                    self.events.push(Event::HostKeysProven(keys));
+                    return Ok(Next::Nothing);
+                }
                 self.probes = self
                     .probes
                     .checked_sub(1)
@@ -294,6 +317,9 @@ impl Session {
                 if self.keepalive.take_probe() {
                     self.probes += 1;
                     return Some(Packet::Keepalive);
+                }
+                if let Some(keys) = self.host_keys.next(self.probes) {
+                    return Some(Packet::ProveHostKeys { keys });
                 }
                 Permit::Everything
             }

@@ -88,6 +88,11 @@ impl Table {
         self.insert_with(|id| Channel::direct(id, to))
     }
 
+    /// Puts a channel that the server has opened into the lowest free slot.
+    pub(crate) fn insert_agent(&mut self, number: u32, window: u32, max_packet: u32) -> ChannelId {
+        self.insert_with(|id| Channel::agent(id, number, window, max_packet))
+    }
+
     fn insert_with(&mut self, make: impl FnOnce(ChannelId) -> Channel) -> ChannelId {
         let free = self.slots.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {

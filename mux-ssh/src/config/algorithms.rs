@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::{ConfigError, Origin, Problem, Sourced};
 use super::host_config::HostConfig;
-use crate::algorithms::{Algorithms, Cipher, Kex, Mac, PublicKeyAlgorithm};
+use crate::algorithms::{Algorithms, Cipher, Kex, Mac, PublicKeyAlgorithm, SignatureAlgorithm};
 use crate::keys::PublicKey;
 use crate::printable::Printable;
 
@@ -68,6 +68,17 @@ impl HostConfig {
         PublicKeyAlgorithm::choose(&list.value).map_err(|_| nothing_left("PubkeyAcceptedAlgorithms", list))
     }
 
+    /// What authorities may sign certificates with: ours, as `CASignatureAlgorithms` changes them.
+    ///
+    /// # Errors
+    /// The list leaves nothing.
+    pub fn authority_algorithms(&self) -> Result<Vec<SignatureAlgorithm>, ConfigError> {
+        let Some(list) = &self.host_keys.ca_signature_algorithms else {
+            return Ok(SignatureAlgorithm::ALL.to_vec());
+        };
+        SignatureAlgorithm::choose(&list.value).map_err(|_| nothing_left("CASignatureAlgorithms", list))
+    }
+
     /// The names in all these lists that nobody knows. Those that OpenSSH has and this build lacks are none of them:
     /// the files of distributions are full of them.
     #[must_use]
@@ -84,6 +95,11 @@ impl HostConfig {
             of(
                 "PubkeyAcceptedAlgorithms",
                 self.pubkey_accepted_algorithms.as_ref(),
+                PublicKeyAlgorithm::unknown,
+            ),
+            of(
+                "CASignatureAlgorithms",
+                self.host_keys.ca_signature_algorithms.as_ref(),
                 PublicKeyAlgorithm::unknown,
             ),
         ];

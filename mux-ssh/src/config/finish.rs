@@ -168,7 +168,7 @@ impl Draft<'_> {
             global_known_hosts_files: written(self.list(List::GlobalKnownHostsFile))
                 .unwrap_or_else(|| defaults(&["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"])),
             // Not to ask is our default: of a set of hosts nobody compares the fingerprints one by one.
-            host_key_policy: or_default(self.host_key_policy, HostKeyPolicy::Strict),
+            host_key_policy: or_default(self.host_key_policy, HostKeyPolicy::Ask),
             host_key_alias: self.written(Text::HostKeyAlias),
             connect_timeout: connect_timeout(self.time(Time::ConnectTimeout)),
             server_alive_interval: or_default(self.time(Time::ServerAliveInterval), Duration::ZERO),

@@ -25,6 +25,8 @@ pub(super) struct Entry {
     /// `None` for a type that this build cannot verify; such a key is known all the same.
     pub(super) key_type: Option<KeyType>,
     pub(super) blob: Box<[u8]>,
+    /// One name and nothing else stands before the key, as programs write it.
+    pub(super) is_plain: bool,
 }
 
 /// Reads `type base64`, of which the type must be the one inside the blob.

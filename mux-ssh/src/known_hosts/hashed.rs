@@ -62,9 +62,9 @@ impl HashedName {
 }
 
 /// The end of a key's blob: random bytes, whatever the type, so that different keys hardly ever share it.
-type KeyTail = [u8; 8];
+pub(super) type KeyTail = [u8; 8];
 
-fn tail(blob: &[u8]) -> KeyTail {
+pub(super) fn tail(blob: &[u8]) -> KeyTail {
     blob.last_chunk().copied().unwrap_or_default()
 }
 

@@ -39,6 +39,8 @@ pub struct KeyTypes {
 pub struct Mismatch {
     /// Where it stands.
     pub place: Place,
+    /// Its type, if this build knows it.
+    pub key_type: Option<KeyType>,
     /// The known key's fingerprint, as OpenSSH prints it.
     pub fingerprint: String,
 }
@@ -116,12 +118,14 @@ impl KnownHosts {
             marker: Marker::None,
             key_type: Some(key.key_type()),
             blob: key.blob().into(),
+            is_plain: true,
         };
         let index = u32::try_from(self.entries.len()).expect("fewer than 4 G lines");
         self.literal
             .entry(host.name.clone().into_boxed_str())
             .or_default()
             .push(index);
+        self.index_key(index, &entry);
         self.entries.push(entry);
     }
 
@@ -168,7 +172,7 @@ impl KnownHosts {
     }
 
     /// A hashed line by which the host is known by this very key.
-    fn hashed_with_key(&self, memo: &mut Memo, name: &str, key: &PublicKey) -> Option<&Entry> {
+    pub(super) fn hashed_with_key(&self, memo: &mut Memo, name: &str, key: &PublicKey) -> Option<&Entry> {
         let remembered = self.remembered(memo, name).unwrap_or_default();
         if let Some(entry) = remembered.into_iter().find(|entry| entry.vouches_for(key)) {
             return Some(entry);
@@ -190,7 +194,7 @@ impl KnownHosts {
 
     /// Hashed entries that the memo knows of, each verified; `None` if it knows none that still holds. There may be
     /// more.
-    fn remembered(&self, memo: &mut Memo, name: &str) -> Option<Vec<&Entry>> {
+    pub(super) fn remembered(&self, memo: &mut Memo, name: &str) -> Option<Vec<&Entry>> {
         let salts = memo.salts(name)?;
         let names = salts.iter().flat_map(|salt| self.hashed.with_salt(salt));
         let names = names.filter(|hashed| hashed.is_of(name));
@@ -231,7 +235,7 @@ impl KnownHosts {
         lines.collect()
     }
 
-    fn entry(&self, index: u32) -> Option<&Entry> {
+    pub(super) fn entry(&self, index: u32) -> Option<&Entry> {
         self.entries.get(usize::try_from(index).ok()?)
     }
 
@@ -253,13 +257,14 @@ fn types_of(entries: &[&Entry]) -> Vec<KeyType> {
 }
 
 impl Entry {
-    fn vouches_for(&self, key: &PublicKey) -> bool {
+    pub(super) fn vouches_for(&self, key: &PublicKey) -> bool {
         self.marker == Marker::None && *self.blob == *key.blob()
     }
 
     fn mismatch(&self) -> Mismatch {
         Mismatch {
             place: self.place.clone(),
+            key_type: self.key_type,
             fingerprint: fingerprint_sha256(&self.blob),
         }
     }

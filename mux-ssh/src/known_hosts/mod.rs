@@ -17,6 +17,7 @@
 mod authority;
 mod entry;
 mod format;
+mod further;
 mod hashed;
 mod lookup;
 mod memo;
@@ -34,6 +35,7 @@ use crate::printable::Printable;
 
 pub use authority::Authority;
 pub use format::format_entry;
+pub use further::Further;
 pub use hashed::Salt;
 pub use lookup::{KeyTypes, Mismatch, Verdict};
 pub use memo::Memo;
@@ -41,20 +43,24 @@ pub use parse::{BadLine, MAX_BAD_LINES, Warning};
 pub use revoked::{RevokedKeys, UnreadableList};
 
 use entry::Entry;
-use hashed::HashedNames;
+use hashed::{HashedNames, KeyTail};
 
 /// Which line of which file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The file, as it was named.
     pub file: Arc<str>,
-    /// Counted from 1.
+    /// Counted from 1; 0: it was just added.
     pub line: u32,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", Printable::new(&self.file), self.line)
+        let file = Printable::new(&self.file);
+        match self.line {
+            0 => file.fmt(f),
+            line => write!(f, "{file}:{line}"),
+        }
     }
 }
 
@@ -119,6 +125,8 @@ pub struct KnownHosts {
     /// Lines with wildcards or negation, with their lists.
     patterns: Vec<(Box<[u8]>, u32)>,
     hashed: HashedNames,
+    /// Unhashed lines by the end of their key, once somebody has asked for it.
+    by_key: Option<HashMap<KeyTail, Vec<u32>>>,
     warnings: Vec<Warning>,
     bad_lines: usize,
 }

@@ -120,13 +120,15 @@ impl KnownHosts {
                 marker,
                 key_type,
                 blob,
+                is_plain: false,
             },
         )
     }
 
     /// Indexes an entry under its names.
-    pub(super) fn add_entry(&mut self, names: &[u8], entry: Entry) -> Result<(), BadLine> {
+    pub(super) fn add_entry(&mut self, names: &[u8], mut entry: Entry) -> Result<(), BadLine> {
         let index = u32::try_from(self.entries.len()).expect("fewer than 4 G lines");
+        entry.is_plain = !names.iter().any(|byte| b"*?!,".contains(byte));
         if names.starts_with(b"|") {
             let hashed = HashedName::parse(names, index).ok_or(BadLine::HashedName)?;
             self.hashed.push(hashed, &entry);

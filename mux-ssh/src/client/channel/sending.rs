@@ -37,6 +37,9 @@ impl Channel {
 
     fn next_of_command(&mut self, number: u32, sequence: u32) -> Option<Packet> {
         let exec = self.exec.as_ref()?;
+        if self.wants_agent && !std::mem::replace(&mut self.agent_sent, true) {
+            return Some(Packet::AgentRequest { number });
+        }
         if let Some((name, value)) = exec.env.get(self.env_sent).cloned() {
             self.env_sent += 1;
             self.expected.push_back(Expected::Env(name.clone()));

@@ -31,6 +31,7 @@ fn asked(accepted: Option<Vec<SignatureAlgorithm>>) -> (Result<(), Error>, Optio
         hardware: false,
     };
     let config = AuthConfig {
+        distrusted: false,
         user: "root".to_owned(),
         identities: vec![identity],
         cautious: false,

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, and looks at one event of many"
 )]
 
+mod agent;
 mod algorithms;
 mod channels;
 mod direct;

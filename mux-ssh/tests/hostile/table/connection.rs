@@ -454,7 +454,20 @@ host_keys_without_end_are_passed_over, Flood, "100,000 host keys for known_hosts
                 w.string(b"\0\0\0\x0bssh-ed25519\0\0\0\x20xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
             }
         });
-        vec![at(Point::After(Moment::AuthSuccess, 1), Act::Flood { payload: keys, times: 25 })]
+        vec![at(Point::After(Moment::AuthSuccess, 1), Act::Flood { payload: keys, times: 25 })
+            .also(|pair| assert!(!pair.seen.events.iter().any(|event| matches!(event, Event::HostKeys(_)))))]
+    });
+host_keys_that_come_again_are_told_once, Flood, "the same few host keys 100,000 times" =>
+    Servers(|| {
+        let keys = payload(|w| {
+            drop_ref(w.byte(message::GLOBAL_REQUEST).string("hostkeys-00@openssh.com").boolean(false)
+                .string(b"\0\0\0\x0bssh-ed25519\0\0\0\x20xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"));
+        });
+        vec![at(Point::After(Moment::AuthSuccess, 1), Act::Flood { payload: keys, times: 100_000 })
+            .also(|pair| {
+                let told = pair.seen.events.iter().filter(|event| matches!(event, Event::HostKeys(_)));
+                assert_eq!(told.count(), 1);
+            })]
     });
 unknown_global_requests_are_refused, Flood, "100,000 global requests that want an answer" =>
     Servers(|| vec![flood_behind_exec(global(true), MANY)

@@ -172,6 +172,7 @@ impl Case {
             client: ClientConfig {
                 user: "u".to_owned(),
                 identities: vec![identity],
+                host_keys: true,
                 ..ClientConfig::default()
             },
             reply: Reply::Hello,

@@ -1,0 +1,153 @@
+//! What a person is asked while a run is under way: passphrases of keys, and whether host keys are right. Decides who is
+//! asked next, as there is one terminal, and what becomes of those who wait when nobody is asked any more.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use mux_ssh::keys::KeyFile;
+
+use super::gathering::wording;
+use super::net::Net;
+use super::outside::Outside;
+use super::task::Task;
+use super::terminal::{self, Prompt};
+use crate::hub::{KeyId, RequestId};
+use crate::targets::fold;
+
+/// Why a key can't be unlocked.
+const NO_TERMINAL: &str = "needs a passphrase, and there is no terminal to ask on";
+
+/// Something to be asked.
+#[derive(Debug)]
+pub(super) enum Question {
+    /// The passphrase of a key.
+    Passphrase(KeyId, Arc<KeyFile>),
+    /// Whether the host keys are right that were gathered until then.
+    HostKeys,
+}
+
+/// What is asked now, and what next.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    pub(super) asking: Option<Prompt>,
+    next: VecDeque<Question>,
+    /// Whether there is a terminal, once somebody has looked.
+    terminal: Option<bool>,
+}
+
+impl Questions {
+    /// To be asked when it is its turn, if it does not wait for that already.
+    pub(super) fn push(&mut self, question: Question) {
+        let is_there = self.next.iter().any(|other| match (other, &question) {
+            (Question::Passphrase(one, _), Question::Passphrase(other, _)) => one == other,
+            (Question::HostKeys, Question::HostKeys) => true,
+            (Question::Passphrase(..), Question::HostKeys)
+            | (Question::HostKeys, Question::Passphrase(..)) => false,
+        });
+        if !is_there {
+            self.next.push_back(question);
+        }
+    }
+
+    /// Host keys are to be asked about when it is their turn.
+    pub(super) fn is_about_host_keys(&self) -> bool {
+        self.next.iter().any(|next| matches!(next, Question::HostKeys))
+    }
+
+    /// Whether there is a terminal to ask on.
+    pub(super) fn has_terminal(&mut self) -> bool {
+        *self.terminal.get_or_insert_with(terminal::is_there)
+    }
+}
+
+impl Outside {
+    /// Asks one thing at a time.
+    pub(super) fn ask_next(&mut self, now: Instant, net: &mut Net) {
+        while self.questions.asking.is_none()
+            && let Some(question) = self.questions.next.pop_front()
+        {
+            match question {
+                // Queued while it was being asked for.
+                Question::Passphrase(key, _) if !self.keyring.is_locked(key) => {}
+                Question::Passphrase(key, file) => {
+                    let label = self.keyring.label(key);
+                    let task = |asker| Task::Unlock {
+                        key,
+                        label,
+                        file,
+                        asker,
+                    };
+                    if !self.start_asking(now, net, task) {
+                        self.unlocked(now, net, key, Err(NO_TERMINAL.to_owned()));
+                    }
+                }
+                Question::HostKeys => {
+                    self.asked = self.gathering.take();
+                    let names = |requests: &[RequestId]| {
+                        let known = requests.iter().filter_map(|request| self.targets.get(request));
+                        fold(known.map(|known| &known.shown))
+                    };
+                    let wording = wording(&self.asked, names, self.learning.is_none());
+                    if !self.start_asking(now, net, |asker| Task::Confirm { wording, asker }) {
+                        self.confirmed(now, false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Opens the terminal and hands it to a thread; false: there is none.
+    fn start_asking(
+        &mut self,
+        now: Instant,
+        net: &mut Net,
+        task: impl FnOnce(terminal::Asker) -> Task,
+    ) -> bool {
+        let started = terminal::open().and_then(|(prompt, asker)| {
+            self.pool.submit(now, task(asker))?;
+            Ok(prompt)
+        });
+        let Ok(prompt) = started else { return false };
+        // Without them the terminal would be left silent; the question is asked all the same.
+        if let Err(error) = net.watch_job_control() {
+            log::warn!("signals of the terminal are not heard: {error}");
+        }
+        self.questions.asking = Some(prompt);
+        true
+    }
+
+    /// Requests that wait for an answer of somebody.
+    pub(super) fn waiting_for_answers(&self) -> Vec<RequestId> {
+        let host_keys = self.gathering.waiting().chain(&self.asked);
+        let host_keys = host_keys.map(|unknown| unknown.ticket.request);
+        self.waiting_for_passphrase().chain(host_keys).collect()
+    }
+
+    /// Nobody is asked any more: the run is to end.
+    pub(super) fn ask_no_more(&mut self) {
+        self.asks_no_more = true;
+        self.questions.next.clear();
+        if let Some(prompt) = self.questions.asking.take() {
+            prompt.give_up();
+        }
+        self.give_up_passphrases();
+        self.give_up_host_keys();
+    }
+
+    /// The process is to stop for a while: the terminal is given back until it goes on.
+    pub(super) fn suspend(&self) {
+        if let Some(prompt) = &self.questions.asking {
+            prompt.restore();
+        }
+        terminal::suspend();
+        self.continued();
+    }
+
+    /// The process goes on.
+    pub(super) fn continued(&self) {
+        if let Some(prompt) = &self.questions.asking {
+            prompt.ask_again();
+        }
+    }
+}
