@@ -20,7 +20,7 @@ const REQUIRED_RSA_SIZE: u32 = 1024;
 const MAX_HOST_NAME: usize = 255;
 
 /// What is tried when no `IdentityFile` is given: the types that we can sign with, in OpenSSH's order.
-const DEFAULT_IDENTITIES: [&str; 3] = ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"];
+pub(super) const DEFAULT_IDENTITIES: [&str; 3] = ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"];
 
 impl Draft<'_> {
     /// Settles the host name after the first pass: later `HostName` lines come too late, as in OpenSSH.
@@ -133,7 +133,13 @@ impl Draft<'_> {
     }
 
     /// What tokens stand for before the user is known.
-    fn tokens<'t>(&'t self, facts: &'t Facts, local: &'t Local, host: &'t str, port: u16) -> Tokens<'t> {
+    pub(super) fn tokens<'t>(
+        &'t self,
+        facts: &'t Facts,
+        local: &'t Local,
+        host: &'t str,
+        port: u16,
+    ) -> Tokens<'t> {
         let alias = self.text(Text::HostKeyAlias);
         Tokens {
             local,
@@ -147,7 +153,7 @@ impl Draft<'_> {
     }
 
     /// Fills in what nobody has said and expands what was.
-    pub(super) fn finish(self, facts: &Facts, local: &Local) -> Result<HostConfig, ConfigError> {
+    pub(super) fn finish(&self, facts: &Facts, local: &Local) -> Result<HostConfig, ConfigError> {
         let hostname = self.hostname(facts)?;
         let port = self.port(facts);
         let tokens = self.tokens(facts, local, &hostname.value, port.value);
@@ -187,7 +193,7 @@ impl Draft<'_> {
             login: self.login(tokens)?,
             host_keys: self.host_keys(tokens)?,
             session: self.session(tokens)?,
-            notes: self.notes,
+            notes: self.notes.clone(),
             host: facts.host.clone(),
             hostname,
             user,

@@ -32,6 +32,7 @@ mod canonical;
 mod choice;
 mod condition;
 mod draft;
+mod effective;
 mod error;
 mod expand;
 mod file;
@@ -56,6 +57,7 @@ pub use choice::{
     AddKeysToAgent, AddressFamily, FingerprintHash, ForwardAgent, HostKeyPolicy, JumpHost, Proxy, RekeyLimit,
     RequestTty, SessionType, YesNoAsk,
 };
+pub use effective::Effective;
 pub use error::{ConfigError, Origin, Problem, Sourced};
 pub use host_config::{HostConfig, HostKeyConfig, LoginConfig, Note, SessionConfig};
 pub use need::{ExecFailure, Need};
@@ -63,6 +65,7 @@ pub use value::LogLevel;
 
 use choice::Canonicalize;
 use draft::Draft;
+use expand::Tokens;
 use file::ParsedFile;
 use need::{Answers, Loaded};
 use walk::{Owner, Stop, Walk, unreadable};
@@ -297,7 +300,29 @@ impl Resolver {
         owned.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
+    /// The same in the words of `ssh -G`, each line with its place.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    pub fn effective(&self, facts: &Facts) -> Result<Step<Vec<Effective>>, ConfigError> {
+        let lines = self.draft(facts).and_then(|draft| {
+            let config = draft.finish(facts, &self.local)?;
+            let tokens = draft.tokens(facts, &self.local, &config.hostname.value, config.port.value);
+            let tokens = Tokens {
+                user: &config.user.value,
+                ..tokens
+            };
+            Ok(draft.effective(&config, tokens)?)
+        });
+        self.step(lines)
+    }
+
     fn config(&self, facts: &Facts) -> Result<HostConfig, Stop> {
+        Ok(self.draft(facts)?.finish(facts, &self.local)?)
+    }
+
+    /// What all lines say, and no default.
+    fn draft(&self, facts: &Facts) -> Result<Draft<'_>, Stop> {
         let mut draft = Draft::default();
         for identity in &self.local.identity_files {
             draft
@@ -318,7 +343,7 @@ impl Resolver {
             walk.final_pass = true;
             self.pass(&mut walk)?;
         }
-        Ok(draft.finish(facts, &self.local)?)
+        Ok(draft)
     }
 
     fn pass<'a>(&'a self, walk: &mut Walk<'a, '_>) -> Result<(), Stop> {
