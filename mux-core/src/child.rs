@@ -67,6 +67,30 @@ impl<P: Protocol> Driver<P> {
         command
             .stdin(OwnedFd::from(theirs.try_clone()?))
             .stdout(OwnedFd::from(theirs));
+        ours.set_nonblocking(true)?;
+        let stream = Stream::Unix(mio::net::UnixStream::from_std(ours));
+        self.start(command, (stream, stdio), stderr)
+    }
+
+    /// Like [`child`](Self::child), with a pipe for each direction: for programs that can't do with a socket, as those
+    /// can't that open `/dev/stdin`.
+    ///
+    /// # Errors
+    /// The command cannot be run, or no descriptor is left.
+    pub fn piped_child(&mut self, mut command: Command, stdio: P, stderr: Option<P>) -> io::Result<Child> {
+        let (their_input, our_output) = io::pipe()?;
+        let (our_input, their_output) = io::pipe()?;
+        command.stdin(their_input).stdout(their_output);
+        let stream = Stream::Duplex(our_input.into(), our_output.into());
+        self.start(command, (stream, stdio), stderr)
+    }
+
+    fn start(
+        &mut self,
+        mut command: Command,
+        (stream, stdio): (Stream, P),
+        stderr: Option<P>,
+    ) -> io::Result<Child> {
         let stderr = match stderr {
             Some(protocol) => {
                 let (ours, theirs) = UnixStream::pair()?;
@@ -76,11 +100,11 @@ impl<P: Protocol> Driver<P> {
             None => None,
         };
         let child = command.spawn()?;
-        // The command holds the child's ends of the sockets; as long as it does, they never end.
+        // The command holds the child's ends of the streams; as long as it does, they never end.
         drop(command);
         let pid = child.id();
         let process = self.watch(child)?;
-        let stdio = self.add_socket(ours, stdio)?;
+        let stdio = self.add(stream, stdio)?;
         let stderr = stderr
             .map(|(ours, protocol)| self.add_socket(ours, protocol))
             .transpose()?;

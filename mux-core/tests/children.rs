@@ -229,3 +229,21 @@ fn large_data_passes_through_a_child_both_ways_at_once() {
     let story = follow(&mut driver, child);
     assert!(story.out.data == sent);
 }
+
+/// As a shell with a here-document, or a program that opens its standard input by name.
+#[test]
+fn a_child_may_have_pipes_in_place_of_a_socket() {
+    let mut driver = Driver::new().unwrap();
+    let command = shell("test -p /dev/stdin && test -p /dev/stdout && cat </dev/stdin; echo done >&2");
+    let child = driver.piped_child(command, Raw::new(), Some(Raw::new())).unwrap();
+    let raw = driver.protocol(child.stdio).unwrap();
+    raw.send(Bytes::from_static(b"through"));
+    raw.finish();
+    driver.protocol(child.stderr.unwrap()).unwrap().finish();
+    let story = follow(&mut driver, child);
+    assert_eq!(
+        (story.out.data, story.err.data),
+        (b"through".to_vec(), b"done\n".to_vec())
+    );
+    assert!(story.status.unwrap().success());
+}

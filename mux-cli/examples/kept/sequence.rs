@@ -165,6 +165,8 @@ impl Sequence {
             | Event::ExitSignal { .. }
             | Event::StdinRoom { .. }
             | Event::EnvRefused { .. }
+            | Event::HostKeys(_)
+            | Event::HostKeysProven(_)
             | Event::Disconnected { .. } => Ok(()),
         }
     }

@@ -78,6 +78,7 @@ pub(crate) fn open(
         };
         let seed = seed.as_ref().or(shared.as_ref()).expect("one of them was made");
         let mut config = ServerConfig::new(seed.host_key().map_err(io::Error::other)?, authorized.clone());
+        config.forwards = options.forward;
         if let Some(ident) = &options.ident {
             config.ident.clone_from(ident);
         }

@@ -8,6 +8,7 @@
 mod builtin;
 mod delay;
 mod fleet;
+mod forwards;
 mod jobs;
 mod options;
 mod process;
@@ -27,6 +28,7 @@ use rustix::fs::{FileType, fstat};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::fleet::{Held, Target};
+use crate::forwards::Forwards;
 use crate::jobs::Jobs;
 use crate::options::{Options, Trouble};
 use crate::wire::{Wire, WireEvent};
@@ -72,6 +74,7 @@ struct Targets {
     /// Which target a client is connected to.
     clients: HashMap<Key, usize>,
     jobs: Jobs,
+    forwards: Forwards,
     /// Says when the process that started us is gone.
     owner: Option<Mailbox<()>>,
 }
@@ -96,6 +99,7 @@ impl Targets {
             listeners,
             clients: HashMap::new(),
             jobs: Jobs::new(options.reply),
+            forwards: Forwards::default(),
             owner: watch_stdin(driver),
         })
     }
@@ -125,18 +129,32 @@ impl Targets {
         match event {
             Event::Accepted(listener, stream) => self.accept(driver, now, listener, stream)?,
             Event::Protocol(key, WireEvent::Ssh(event)) => {
-                if let Some(target) = self.clients.get(&key).and_then(|&index| self.targets.get(index)) {
+                let event = self.forwards.handle_ssh(driver, key, event);
+                if let Some(target) = self.clients.get(&key).and_then(|&index| self.targets.get(index))
+                    && let Some(event) = event
+                {
                     self.jobs.handle_ssh(driver, now, key, &target.name, event);
                 }
+            }
+            Event::Protocol(key, WireEvent::Plain(event)) if self.forwards.has_link(key) => {
+                self.forwards.handle_plain(driver, key, event);
             }
             Event::Protocol(key, WireEvent::Plain(event)) => match self.clients.contains_key(&key) {
                 true => ignore(driver, key, &event),
                 false => self.jobs.handle_plain(driver, key, event),
             },
+            Event::Closed(key, _, result) if self.forwards.has_link(key) => {
+                let why = match result {
+                    Err(mux_core::LinkError::Io(kind)) => kind.to_string(),
+                    Ok(()) | Err(mux_core::LinkError::Protocol(_)) => "closed".to_owned(),
+                };
+                self.forwards.closed(driver, key, &why);
+            }
             Event::Closed(key, _, result) => {
                 if self.clients.remove(&key).is_some() {
                     log::debug!("{key:?} closed: {result:?}");
                     self.jobs.connection_closed(driver, key);
+                    self.forwards.client_closed(driver, key);
                 } else {
                     self.jobs.plain_closed(driver, key);
                 }
@@ -149,8 +167,8 @@ impl Targets {
                 }
             }
             Event::Signal(_) => return Ok(ControlFlow::Break(())),
-            Event::Connected(_)
-            | Event::Outgoing(_)
+            Event::Connected(key) => self.forwards.connected(driver, key),
+            Event::Outgoing(_)
             | Event::Finished(_)
             | Event::Consumed(..)
             | Event::Ready(Ready::Io(..) | Ready::Again(_)) => {}

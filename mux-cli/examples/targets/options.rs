@@ -17,6 +17,8 @@ pub(crate) struct Options {
     pub(crate) spread: Spread,
     /// Names are this and a number.
     pub(crate) prefix: String,
+    /// Whether they connect to other hosts for their clients.
+    pub(crate) forward: bool,
     /// Charged on every round trip, the TCP handshake's included.
     pub(crate) rtt: Duration,
     /// Who may log in; anyone with a key if there is no file.
@@ -151,6 +153,10 @@ fn command() -> Command {
         .long("addresses")
         .action(ArgAction::SetTrue)
         .help("consecutive addresses with the same port, instead of consecutive ports");
+    let forward = Arg::new("forward")
+        .long("forward")
+        .action(ArgAction::SetTrue)
+        .help("connect to other addresses for clients, as a bastion does");
     let files = FILES.map(|(name, help)| value(name, "FILE", help).value_parser(value_parser!(PathBuf)));
     let texts = TEXTS.map(|(name, shape, help, default)| value(name, shape, help).default_values(default));
     let troubles = Trouble::ALL.map(|(_, name, help)| count(name, help).default_value("0"));
@@ -160,6 +166,7 @@ fn command() -> Command {
         .arg(rtt.default_value("0"))
         .args(texts)
         .arg(addresses)
+        .arg(forward)
         .args(files)
         .args(troubles)
         .mut_arg("reply", |reply| reply.value_parser(["sh", "builtin"]))
@@ -188,6 +195,7 @@ fn from_matches(matches: &ArgMatches) -> Options {
             Spread::Ports
         },
         prefix: text("prefix").unwrap_or_default(),
+        forward: matches.get_flag("forward"),
         rtt: Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default(),
         authorized_keys: path("authorized-keys"),
         host_key: path("host-key"),

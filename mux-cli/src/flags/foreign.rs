@@ -33,22 +33,18 @@ pub(super) const PEER_LETTERS: &[PeerLetter] = &[
 /// An option that is planned: known, so that the answer is better than "unexpected argument".
 pub(super) struct Later {
     short: Option<char>,
-    long: Option<&'static str>,
+    long: &'static str,
 }
 
 impl Later {
     pub(super) fn id(&self) -> &'static str {
-        match (self.long, self.short) {
-            (Some(long), _) => long,
-            (None, _) => "later-J",
-        }
+        self.long
     }
 
     pub(super) fn shown(&self) -> String {
-        match (self.short, self.long) {
-            (Some(short), Some(long)) => format!("-{short} (--{long})"),
-            (Some(short), None) => format!("-{short}"),
-            (None, long) => format!("--{}", long.unwrap_or_default()),
+        match self.short {
+            Some(short) => format!("-{short} (--{})", self.long),
+            None => format!("--{}", self.long),
         }
     }
 }
@@ -56,25 +52,18 @@ impl Later {
 const fn letter(short: char, long: &'static str) -> Later {
     Later {
         short: Some(short),
-        long: Some(long),
+        long,
     }
 }
 
 const fn long(long: &'static str) -> Later {
-    Later {
-        short: None,
-        long: Some(long),
-    }
+    Later { short: None, long }
 }
 
 pub(super) const LATER: &[Later] = &[
     letter('g', "group"),
     letter('a', "all"),
     letter('K', "ask-become-password"),
-    Later {
-        short: Some('J'),
-        long: None,
-    },
     long("inventory"),
     long("limit"),
     long("pick"),
@@ -139,11 +128,7 @@ fn later(option: &Later) -> Arg {
         Some(short) => Arg::new(option.id()).short(short),
         None => Arg::new(option.id()),
     };
-    let arg = match option.long {
-        Some(long) => arg.long(long),
-        None => arg,
-    };
-    let with_any_value = arg.num_args(0..=1).default_missing_value("");
+    let with_any_value = arg.long(option.long).num_args(0..=1).default_missing_value("");
     with_any_value
         .hide(true)
         .action(ArgAction::Append)

@@ -189,6 +189,12 @@ fn variables(run: &ArgMatches) -> Variables {
     }
 }
 
+/// `-J` is an option like those of `-o`, and wins over them.
+fn jump(run: &ArgMatches) -> impl Iterator<Item = String> {
+    let hosts = run.get_one::<String>("jump");
+    hosts.into_iter().map(|hosts| format!("ProxyJump={hosts}"))
+}
+
 fn connection(run: &ArgMatches, environment: &Environment) -> Result<Connection, UsageError> {
     let family = match (run.get_flag("ipv4"), run.get_flag("ipv6")) {
         (true, _) => Family::V4,
@@ -205,7 +211,7 @@ fn connection(run: &ArgMatches, environment: &Environment) -> Result<Connection,
             .cloned()
             .collect(),
         config: run.get_one::<PathBuf>("config").cloned(),
-        options: texts(run, "option"),
+        options: jump(run).chain(texts(run, "option")).collect(),
         family,
         connect_timeout: seconds(run, "connect-timeout").or(environment.connect_timeout()?),
         login_timeout: seconds(run, "login-timeout"),

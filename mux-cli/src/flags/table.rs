@@ -114,7 +114,7 @@ pub(super) fn targets() -> [Arg; 4] {
     })
 }
 
-pub(super) fn connection() -> [Arg; 10] {
+pub(super) fn connection() -> [Arg; 11] {
     let path = || value_parser!(PathBuf);
     headed(
         "How to get there",
@@ -135,6 +135,12 @@ pub(super) fn connection() -> [Arg; 10] {
             )
             .short('F')
             .value_parser(path()),
+            valued(
+                "jump",
+                "HOSTS",
+                "Connect through these, one after the other: [user@]host[:port],...",
+            )
+            .short('J'),
             valued("option", "KEY=VALUE", "ssh configuration option; may be repeated")
                 .short('o')
                 .action(ArgAction::Append),

@@ -253,7 +253,6 @@ fn planned_options_and_commands_are_not_supported_yet() {
         "-g web",
         "-a",
         "-K",
-        "-J jump",
         "--limit web",
         "--limit=web",
         "--sudo",

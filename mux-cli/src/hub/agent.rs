@@ -14,9 +14,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
     /// The host is who it should be: its command may use the agent, if that was asked for.
     pub(super) fn forward_agent<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>) {
         if let Phase::Session(session) = &self.phase
+            && let Some(channel) = session.channel
             && self.forwarded().is_some()
         {
-            let channel = session.channel;
             self.with_client(cx, |client| client.forward_agent(channel));
         }
     }

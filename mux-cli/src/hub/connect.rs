@@ -7,44 +7,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mux_ssh::Client;
-use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
+use mux_ssh::client::ChannelId;
 
 use super::job::{Context, Job};
+use super::pace::{self, Door};
 use super::phase::{Phase, Session};
-use super::{
-    Action, Failure, Family, Links, NoLink, Prepared, RequestId, SshOptions, Stage, Status, Transport,
-    outcome, pace,
-};
+use super::race::{Race, Runner};
+use super::{Action, Failure, Family, Links, NoLink, Prepared, Route, Stage, Status, Transport, outcome};
 
 /// How long an address has for itself before the next of the same name is tried beside it (RFC 8305, section 5).
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
-
-/// Connections that race to be the first that stands.
-#[derive(Debug)]
-pub(super) struct Race<K> {
-    /// Addresses not tried yet.
-    pub(super) addresses: VecDeque<SocketAddr>,
-    /// The address in whose queue we wait.
-    pub(super) waiting: Option<SocketAddr>,
-    /// The address at which we have a place, and when to use it.
-    pub(super) starting: Option<(Instant, SocketAddr)>,
-    /// On their way.
-    pub(super) runners: Vec<Runner<K>>,
-    /// When the next address gets its chance although the last has not failed.
-    pub(super) next_at: Option<Instant>,
-    /// What the last failed address said.
-    pub(super) failure: Option<Failure>,
-}
-
-/// One connection with the command already on it.
-#[derive(Debug)]
-pub(super) struct Runner<K> {
-    pub(super) key: K,
-    pub(super) address: SocketAddr,
-    pub(super) channel: ChannelId,
-    pub(super) since: Instant,
-}
 
 impl<K: Copy + Eq + Hash> Job<K> {
     /// The first step out of the queue.
@@ -67,8 +39,19 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.last_heard = cx.now;
         self.stage_since = cx.now;
         self.connect.start(cx.now);
-        if let Ok(ip) = self.request.address.parse::<IpAddr>() {
-            return self.race(cx, VecDeque::from([SocketAddr::new(ip, self.request.port)]));
+        let door = match &self.request.route {
+            Route::Jump(hop) => {
+                let (address, port) = (&self.request.address, self.request.port);
+                Some(cx.shared.endpoints.behind(*hop, address, port))
+            }
+            Route::Command(_) => Some(Door::Proxy),
+            Route::Direct => {
+                let ip = self.request.address.parse::<IpAddr>().ok();
+                ip.map(|ip| Door::Address(SocketAddr::new(ip, self.request.port)))
+            }
+        };
+        if let Some(door) = door {
+            return self.race(cx, VecDeque::from([door]));
         }
         self.phase = Phase::Resolving;
         let action = Action::Resolve {
@@ -105,29 +88,18 @@ impl<K: Copy + Eq + Hash> Job<K> {
             let failure = Failure::new(Stage::Dns, message).in_general(format!("no {wanted} address"));
             return self.finish(cx, Status::Unreachable, Some(failure));
         }
-        self.race(cx, addresses);
+        self.race(cx, addresses.into_iter().map(Door::Address).collect());
     }
 
-    /// Starts over with `addresses`.
-    pub(super) fn race<L: Links<Key = K>>(
-        &mut self,
-        cx: &mut Context<'_, L>,
-        addresses: VecDeque<SocketAddr>,
-    ) {
-        self.phase = Phase::Connecting(Race {
-            addresses,
-            waiting: None,
-            starting: None,
-            runners: Vec::new(),
-            next_at: None,
-            failure: None,
-        });
+    /// Starts over at `doors`.
+    pub(super) fn race<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, doors: VecDeque<Door>) {
+        self.phase = Phase::Connecting(Race::new(doors));
         self.reach(cx, Stage::Tcp);
-        self.next_address(cx);
+        self.next_door(cx);
     }
 
-    /// Tries the next address, queues for a place at it, or fails if there is none and nothing is on its way.
-    fn next_address<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+    /// Tries the next door, queues for a place at it, or fails if there is none and nothing is on its way.
+    fn next_door<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         let id = self.request.id;
         let Phase::Connecting(race) = &mut self.phase else {
             return;
@@ -136,10 +108,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if race.waiting.is_some() || race.starting.is_some() {
             return;
         }
-        match race.addresses.pop_front() {
-            Some(address) if cx.shared.endpoints.enter(address, id) => self.connect_to(cx, address),
-            Some(address) => {
-                race.waiting = Some(address);
+        match race.doors.pop_front() {
+            Some(door) if cx.shared.endpoints.enter(door, id) => self.connect_to(cx, door),
+            Some(door) => {
+                race.waiting = Some(door);
                 if race.runners.is_empty() {
                     // In a queue of ours nobody else can be late.
                     self.connect.stop(cx.now);
@@ -154,12 +126,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
     }
 
-    /// A place at `address` has become free for this job.
-    pub(super) fn granted<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, address: SocketAddr) {
+    /// A place at `door` has become free for this job.
+    pub(super) fn granted<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, door: Door) {
         match &mut self.phase {
-            Phase::Connecting(race) if race.waiting == Some(address) => {
+            Phase::Connecting(race) if race.waiting == Some(door) => {
                 race.waiting = None;
-                race.starting = Some((cx.now + pace::jitter(self.request.id, self.attempt), address));
+                race.starting = Some((cx.now + pace::jitter(self.request.id, self.attempt), door));
                 self.heard(cx);
             }
             Phase::Connecting(_)
@@ -169,7 +141,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             | Phase::Local(_)
             | Phase::Parked(_)
             | Phase::Pausing(_)
-            | Phase::Over => cx.shared.endpoints.leave(address),
+            | Phase::Over => cx.shared.endpoints.leave(door),
         }
     }
 
@@ -178,28 +150,43 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return;
         };
         let due = race.next_at.is_some_and(|at| at <= cx.now);
-        if let Some((_, address)) = race.starting.take_if(|(at, _)| *at <= cx.now) {
-            self.connect_to(cx, address);
+        if let Some((_, door)) = race.starting.take_if(|(at, _)| *at <= cx.now) {
+            self.connect_to(cx, door);
         }
         if due {
-            self.next_address(cx);
+            self.next_door(cx);
         }
     }
 
-    /// Connects to `address`, where this job has a place, with the command already on board.
-    fn connect_to<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, address: SocketAddr) {
-        if let Some(short) = cx.shared.short(cx.now) {
+    /// Connects at `door`, where this job has a place, with the command already on board.
+    fn connect_to<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, door: Door) {
+        if let Some(short) = cx
+            .shared
+            .short(cx.now)
+            .filter(|_| !matches!(door, Door::Behind(_)))
+        {
             self.lacking = Some(short);
-            return self.connect_later(cx, address);
+            return self.connect_later(cx, door);
         }
-        let (client, channel) = self.client(cx);
-        let result = match cx.links.connect(address, client) {
+        self.proxy_said.clear();
+        let result = match (door, &self.request.route) {
+            (Door::Address(address), _) => {
+                let (client, channel) = self.client(cx);
+                cx.links.connect(address, client).map(|key| (key, channel))
+            }
+            (_, Route::Command(line)) => {
+                let (client, channel) = self.client(cx);
+                cx.links.proxy(line, client).map(|key| (key, channel))
+            }
+            (Door::Behind(_) | Door::Proxy, _) => return self.ask_for_ride(cx, door),
+        };
+        match result {
             Err(what) if what.is_shortage() => {
                 self.lacks(cx, what);
-                return self.connect_later(cx, address);
+                return self.connect_later(cx, door);
             }
-            result => result,
-        };
+            Ok(_) | Err(_) => {}
+        }
         self.lacking = None;
         self.tries += 1;
         self.connect.start(cx.now);
@@ -208,30 +195,30 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return;
         };
         match result {
-            Ok(key) => {
+            Ok((key, channel)) => {
                 cx.shared.by_link.insert(key, id);
                 race.runners.push(Runner {
                     key,
-                    address,
+                    door,
                     channel,
                     since: cx.now,
                 });
-                race.next_at = (!race.addresses.is_empty()).then(|| cx.now + NEXT_ADDRESS);
+                race.next_at = (!race.doors.is_empty()).then(|| cx.now + NEXT_ADDRESS);
             }
             Err(why) => {
-                cx.shared.endpoints.leave(address);
-                race.failure = Some(outcome::connect_failed(address, why));
-                self.next_address(cx);
+                cx.shared.endpoints.leave(door);
+                race.failure = Some(outcome::connect_failed(door, why));
+                self.next_door(cx);
             }
         }
     }
 
-    /// Keeps the place at `address` and tries again when what is lacking may be there.
-    fn connect_later<L: Links<Key = K>>(&mut self, cx: &Context<'_, L>, address: SocketAddr) {
+    /// Keeps the place at `door` and tries again when what is lacking may be there.
+    fn connect_later<L: Links<Key = K>>(&mut self, cx: &Context<'_, L>, door: Door) {
         let (Phase::Connecting(race), Some((_, at))) = (&mut self.phase, self.lacking) else {
             return;
         };
-        race.starting = Some((at, address));
+        race.starting = Some((at, door));
         if !race.runners.is_empty() {
             return;
         }
@@ -241,55 +228,6 @@ impl<K: Copy + Eq + Hash> Job<K> {
         } else {
             self.connect.stop(cx.now);
         }
-    }
-
-    fn client<L: Links<Key = K>>(&self, cx: &Context<'_, L>) -> (Client, ChannelId) {
-        let SshOptions {
-            algorithms,
-            keepalive,
-            rekey,
-            ..
-        } = match &self.request.transport {
-            Transport::Ssh(options) => (**options).clone(),
-            Transport::Local | Transport::OpenSsh(_) => SshOptions::default(),
-        };
-        let caution = self.caution;
-        let identities = self.prepared.keys.iter().map(|offer| {
-            let mut identity = offer.identity.clone();
-            identity.proven &= !caution.step_by_step;
-            identity
-        });
-        let mut client = Client::new(ClientConfig {
-            user: self.request.user.clone(),
-            algorithms,
-            known_host_key_types: self.prepared.known_host_key_types.clone(),
-            known_authority: self.prepared.known_authority,
-            identities: identities.collect(),
-            memory: if caution.no_guess {
-                None
-            } else {
-                self.prepared.memory.clone()
-            },
-            keepalive,
-            rekey,
-            spare: false,
-            cautious: caution.step_by_step,
-            doubted: caution.doubted,
-            accept_none: true,
-        });
-        client.limit_windows(cx.shared.max_window);
-        let channel = client.exec(
-            cx.now,
-            Exec {
-                command: self.request.command.clone(),
-                env: [&*self.request.env, &*self.request.env_by_habit].concat(),
-                stdin: match self.request.stdin {
-                    true => Stdin::Open,
-                    false => Stdin::Closed,
-                },
-            },
-        );
-        (client, channel)
     }
 
     /// The TCP connection of `key` stands: it wins the race.
@@ -302,11 +240,24 @@ impl<K: Copy + Eq + Hash> Job<K> {
         };
         let winner = race.runners.swap_remove(at);
         self.release(cx);
-        self.timings.tcp = Some(cx.now.saturating_duration_since(winner.since));
+        self.establish(cx, key, winner.door, winner.channel, winner.since);
+    }
+
+    /// The connection of `key`, begun at `since`, stands.
+    pub(super) fn establish<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        key: K,
+        door: Door,
+        channel: Option<ChannelId>,
+        since: Instant,
+    ) {
+        self.timings.tcp = Some(cx.now.saturating_duration_since(since));
+        self.carrier_lost = None;
         self.phase = Phase::Session(Session {
             key,
-            address: winner.address,
-            channel: winner.channel,
+            door,
+            channel,
             unauthenticated: true,
             lost: None,
             unanswered: None,
@@ -314,6 +265,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.heard(cx);
         self.greeting.clear();
         self.reach(cx, Stage::Banner);
+        self.ask_for_channels(cx);
         self.want_stdin(cx);
     }
 
@@ -331,10 +283,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return;
         };
         let loser = race.runners.swap_remove(at);
-        race.failure = Some(outcome::connect_failed(loser.address, NoLink::Io(kind)));
-        cx.shared.endpoints.leave(loser.address);
+        race.failure = Some(outcome::connect_failed(loser.door, NoLink::Io(kind)));
+        cx.shared.endpoints.leave(loser.door);
         self.heard(cx);
-        self.next_address(cx);
+        self.next_door(cx);
     }
 }
 
@@ -356,26 +308,4 @@ fn in_turn(addresses: Vec<SocketAddr>, family: Family) -> VecDeque<SocketAddr> {
         turns.extend(second.pop_front());
     }
     turns
-}
-
-impl<K: Copy + Eq + Hash> Race<K> {
-    pub(super) fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>, request: RequestId) {
-        for runner in self.runners {
-            runner.abort(cx);
-        }
-        if let Some(address) = self.waiting {
-            cx.shared.endpoints.give_up(address, request);
-        }
-        if let Some((_, address)) = self.starting {
-            cx.shared.endpoints.leave(address);
-        }
-    }
-}
-
-impl<K: Copy + Eq + Hash> Runner<K> {
-    pub(super) fn abort<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
-        cx.shared.endpoints.leave(self.address);
-        cx.shared.by_link.remove(&self.key);
-        cx.links.abort(self.key);
-    }
 }

@@ -83,7 +83,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
                     StreamKind::Stdout => client::StreamKind::Stdout,
                     StreamKind::Stderr => client::StreamKind::Stderr,
                 };
-                self.with_client(cx, |client| client.consume(session.channel, kind, count));
+                let channel = session.channel;
+                self.with_client(cx, |client| {
+                    channel
+                        .into_iter()
+                        .for_each(|channel| client.consume(channel, kind, count));
+                });
             }
             Phase::Local(key) => cx.links.consume(*key, stream, count),
             Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => {}

@@ -101,6 +101,8 @@ pub struct Outcome {
 /// Where and why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
+    /// The jump host at which it happened, if it was not the target itself.
+    pub via: Option<String>,
     /// The stage that was not completed.
     pub stage: Stage,
     /// One line: what happened, where, and what to do next.
@@ -114,9 +116,36 @@ impl Failure {
     #[must_use]
     pub fn new(stage: Stage, message: impl Into<String>) -> Self {
         Self {
+            via: None,
             stage,
             message: message.into(),
             general: None,
+        }
+    }
+
+    /// The failure of a jump host, told about those behind it.
+    #[must_use]
+    pub fn at_hop(mut self, name: &str) -> Self {
+        self.via.get_or_insert_with(|| name.to_owned());
+        self
+    }
+
+    /// Everything in one line: `via gate2: auth: …`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        self.line(&self.message)
+    }
+
+    /// The same for many hosts, where it differs.
+    #[must_use]
+    pub fn general_words(&self) -> Option<String> {
+        self.general.as_deref().map(|general| self.line(general))
+    }
+
+    fn line(&self, message: &str) -> String {
+        match &self.via {
+            Some(via) => format!("via {via}: {}: {message}", self.stage),
+            None => format!("{}: {message}", self.stage),
         }
     }
 

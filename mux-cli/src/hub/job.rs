@@ -9,6 +9,7 @@ use super::caution::Caution;
 use super::children::Children;
 use super::countdown::Countdown;
 use super::drain::Unread;
+use super::hop::{Hop, Note, Role};
 use super::kill::Killing;
 use super::openssh::Child;
 use super::pace::{Endpoints, Fanout};
@@ -16,8 +17,8 @@ use super::parked::Parking;
 use super::phase::{Phase, Session};
 use super::stdin::Feed;
 use super::{
-    Action, Event, Failure, Level, Links, NoLink, Outcome, Prepared, Request, RequestId, Stage, Status,
-    Ticket,
+    Action, Event, Failure, Level, Links, NoLink, Outcome, Prepared, Request, RequestId, Route, Stage,
+    Status, Ticket,
 };
 use super::{Timings, outcome};
 
@@ -46,6 +47,9 @@ pub(super) struct Shared<K> {
     pub(super) actions: VecDeque<(Ticket, Action)>,
     pub(super) events: VecDeque<Event>,
     pub(super) left_running: Vec<RequestId>,
+    pub(super) hops: HashMap<RequestId, Hop>,
+    /// What jobs have to say to each other; passed on before anything else happens.
+    pub(super) notes: VecDeque<(RequestId, Note<K>)>,
     pub(super) parking: Parking,
     pub(super) max_window: u32,
     /// Nothing more is to start, not even once more.
@@ -63,6 +67,7 @@ pub(super) struct Ended {
 #[derive(Debug)]
 pub(super) struct Job<K> {
     pub(super) request: Request,
+    pub(super) role: Role,
     pub(super) phase: Phase<K>,
     pub(super) stage: Stage,
     pub(super) stage_since: Instant,
@@ -86,6 +91,10 @@ pub(super) struct Job<K> {
     pub(super) farewell: Option<String>,
     /// Lines that the server said instead of its identification; bounded by the client.
     pub(super) greeting: Vec<String>,
+    /// Why the connection that this one rides on is gone.
+    pub(super) carrier_lost: Option<String>,
+    /// What the process that is the connection has said; bounded.
+    pub(super) proxy_said: Vec<String>,
     pub(super) ended: Ended,
     pub(super) feed: Feed,
     pub(super) killing: Option<Killing>,
@@ -100,8 +109,9 @@ pub(super) struct Job<K> {
 }
 
 impl<K: Copy + Eq + std::hash::Hash> Job<K> {
-    pub(super) fn new(request: Request, now: Instant) -> Self {
+    pub(super) fn new(request: Request, role: Role, now: Instant) -> Self {
         Self {
+            role,
             phase: Phase::Preparing,
             stage: Stage::Dns,
             stage_since: now,
@@ -119,6 +129,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             tried: Vec::new(),
             farewell: None,
             greeting: Vec::new(),
+            carrier_lost: None,
+            proxy_said: Vec::new(),
             ended: Ended::default(),
             feed: Feed::default(),
             killing: None,
@@ -144,11 +156,19 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
     }
 
     pub(super) fn notice<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, level: Level, text: String) {
-        cx.shared.events.push_back(Event::Notice {
-            request: Some(self.request.id),
-            level,
-            text,
-        });
+        let event = match &self.role {
+            Role::Command => Event::Notice {
+                request: Some(self.request.id),
+                level,
+                text,
+            },
+            Role::Hop(_) => Event::Notice {
+                request: None,
+                level,
+                text: format!("{}: {text}", self.request.host),
+            },
+        };
+        cx.shared.events.push_back(event);
     }
 
     /// Enters `stage` and returns how long the one before took.
@@ -156,10 +176,13 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         let took = cx.now.saturating_duration_since(self.stage_since);
         self.stage = stage;
         self.stage_since = cx.now;
-        cx.shared.events.push_back(Event::Stage {
-            request: self.request.id,
-            stage,
-        });
+        match cx.shared.hops.get_mut(&self.request.id) {
+            Some(hop) => hop.stage = stage,
+            None => cx.shared.events.push_back(Event::Stage {
+                request: self.request.id,
+                stage,
+            }),
+        }
         took
     }
 
@@ -200,7 +223,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Phase::Local(_) => self.child.is_some() && self.stage < Stage::Channel,
             Phase::Preparing | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
         };
-        (counts && !self.silent).then(|| self.last_heard + SILENCE)
+        (counts && !self.silent && !self.is_hop()).then(|| self.last_heard + SILENCE)
     }
 
     /// Files the job under the moment at which it next has something to do.
@@ -268,12 +291,19 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             let reason = killing.reason;
             return self.finish_killed(cx, reason, false);
         }
+        if let Some(failure) = self.late_hop(cx) {
+            return self.fail_or_retry(cx, Status::Unreachable, failure);
+        }
         let ran = match &self.phase {
-            Phase::Session(Session { key, channel, .. }) => cx
+            Phase::Session(Session {
+                key,
+                channel: Some(channel),
+                ..
+            }) => cx
                 .links
                 .client(*key)
                 .is_some_and(|client| client.may_have_run(*channel)),
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => false,
+            Phase::Session(_) | Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => false,
             Phase::Local(_) => self.openssh_may_have_run(),
             Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
         };
@@ -305,14 +335,24 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             Some(_) => outcome::in_doubt(status, error),
             None => (status, error),
         };
+        let was_ready = self.is_hop() && self.stage >= Stage::Channel;
         let is_parked = matches!(self.phase, Phase::Parked(_));
         self.close_stdin(cx);
         self.release(cx);
-        match is_parked {
-            true => cx.shared.parking.end(self.request.id),
-            false => cx.shared.fanout.leave(std::mem::take(&mut self.silent)),
+        if is_parked {
+            cx.shared.parking.end(self.request.id);
+        } else if !self.is_hop() {
+            cx.shared.fanout.leave(std::mem::take(&mut self.silent));
         }
         self.ask(cx, Action::SigningOver);
+        if self.is_hop() {
+            let failure = error.unwrap_or_else(|| Failure::new(self.stage, "closed"));
+            self.strand(cx, status, failure, was_ready);
+            return self.schedule(cx);
+        }
+        if let Route::Jump(hop) = self.request.route {
+            cx.shared.notes.push_back((hop, Note::Done(self.request.id)));
+        }
         let outcome = Outcome {
             status,
             rc: self.ended.rc,
@@ -331,8 +371,9 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
 
     /// Gives back links and places, and leaves the phase.
     pub(super) fn release<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        self.disembark(cx);
         match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Connecting(race) => race.release(cx, self.request.id),
+            Phase::Connecting(race) => race.release(cx, &self.request),
             Phase::Session(session) => session.release(cx),
             Phase::Local(key) => {
                 // A shell that outlives SIGKILL has nothing more to be told; ssh is of no use without its request.

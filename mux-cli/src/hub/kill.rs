@@ -88,7 +88,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 return;
             };
             let channel = session.channel;
-            self.with_client(cx, |client| client.signal(channel, "TERM"));
+            self.with_client(cx, |client| {
+                channel
+                    .into_iter()
+                    .for_each(|channel| client.signal(channel, "TERM"));
+            });
         } else {
             return self.cancelled(cx, reason);
         }
@@ -102,7 +106,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return false;
         };
         let client = cx.links.client(session.key);
-        client.is_none_or(|client| client.may_have_run(session.channel))
+        let (Some(client), Some(channel)) = (client, session.channel) else {
+            return true;
+        };
+        client.may_have_run(channel)
     }
 
     pub(super) fn continue_killing<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {

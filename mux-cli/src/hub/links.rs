@@ -24,6 +24,19 @@ pub trait Links {
     /// The attempt could not even be started.
     fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Self::Key, NoLink>;
 
+    /// Adds a link whose bytes a channel of another one carries (RFC 4254, section 7.2): it stands at once, ends with
+    /// that channel, and ends that channel. [`LinkEvent::Client`] and one [`LinkEvent::Closed`] follow.
+    ///
+    /// # Errors
+    /// There is no such carrier any more.
+    fn ride(&mut self, carrier: Self::Key, channel: ChannelId, client: Client) -> Result<Self::Key, NoLink>;
+
+    /// Starts a process that is the connection; [`LinkEvent::Connected`] and the like follow.
+    ///
+    /// # Errors
+    /// The process could not be started.
+    fn proxy(&mut self, command: &str, client: Client) -> Result<Self::Key, NoLink>;
+
     /// Runs the command in a shell on this machine, or through the system's `ssh`; [`LinkEvent::Output`] and one
     /// [`LinkEvent::Exited`] follow.
     ///
@@ -102,6 +115,8 @@ pub enum Kill {
 pub enum LinkEvent {
     /// The TCP connection stands.
     Connected,
+    /// A process that is the connection has written this on its standard error: one line, not yet safe to print.
+    ProxySaid(String),
     /// The client says this.
     Client(mux_ssh::client::Event),
     /// The link is gone: the last event of its key.

@@ -5,12 +5,16 @@
 //! tried again and how a request ended; it never reads a file, a clock or a socket.
 
 mod agent;
+mod carrying;
 mod caution;
 mod children;
+mod client;
 mod connect;
 mod countdown;
 mod drain;
+mod ending;
 mod event;
+mod hop;
 mod host_certificate;
 mod host_key;
 mod job;
@@ -22,8 +26,11 @@ mod outcome;
 mod pace;
 mod parked;
 mod phase;
+mod proxy;
+mod race;
 mod request;
 mod retry;
+mod riding;
 mod session;
 mod stall;
 mod stdin;
@@ -39,12 +46,14 @@ pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
 pub use links::{Kill, LinkEvent, Links, NoLink};
 pub use openssh::LOG_VERBOSE;
+pub use pace::MAX_PROXIES;
 pub use request::{
     Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request,
-    SshOptions, Ticket, Transport, Wish,
+    Route, SshOptions, Ticket, Transport, Wish,
 };
 
 use children::Children;
+use hop::{Note, Role};
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
 use parked::Parking;
@@ -90,6 +99,8 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 actions: VecDeque::new(),
                 events: VecDeque::new(),
                 left_running: Vec::new(),
+                hops: HashMap::new(),
+                notes: VecDeque::new(),
                 parking: Parking::default(),
                 max_window: window(fanout.min(expected)),
                 held: false,
@@ -104,6 +115,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
 
     /// Queues a request; it starts as soon as there is room.
     pub fn submit<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, request: Request) {
+        self.use_route(&request.route);
         self.queue.push_back(request);
         self.settle(now, links);
     }
@@ -138,6 +150,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             LinkEvent::Connected => job.connected(cx, key),
             LinkEvent::Client(said) => job.said(cx, key, said),
             LinkEvent::Closed(result) => job.closed(cx, key, result),
+            LinkEvent::ProxySaid(line) => job.proxy_says(cx, &line),
             LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
             LinkEvent::Room => job.want_stdin(cx),
             LinkEvent::Log { pid, data } => job.openssh_log(cx, pid, &data),
@@ -177,9 +190,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         request: RequestId,
         reason: Reason,
     ) {
-        if let Some(at) = self.queue.iter().position(|queued| queued.id == request) {
-            self.queue.remove(at);
-            self.skip(request);
+        let at = self.queue.iter().position(|queued| queued.id == request);
+        if let Some(queued) = at.and_then(|at| self.queue.remove(at)) {
+            self.skip(&queued);
         }
         self.with_job(now, links, request, |job, cx| job.cancel(cx, reason));
         self.settle(now, links);
@@ -188,7 +201,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Stops everything: what is queued never starts.
     pub fn cancel_all<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, reason: Reason) {
         self.hold(now, links);
-        let mut running: Vec<RequestId> = self.jobs.keys().copied().collect();
+        // Jump hosts end with the last that rides on them: until then they are the way to what is to be stopped.
+        let commands = self.jobs.values().filter(|job| !job.is_hop());
+        let mut running: Vec<RequestId> = commands.map(|job| job.request.id).collect();
         running.sort_unstable();
         for request in running {
             self.with_job(now, links, request, |job, cx| job.cancel(cx, reason));
@@ -200,16 +215,17 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     pub fn hold<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
         self.shared.held = true;
         for request in std::mem::take(&mut self.queue) {
-            self.skip(request.id);
+            self.skip(&request);
         }
         let mut all: Vec<RequestId> = self.jobs.keys().copied().collect();
         all.sort_unstable();
         for request in all {
             self.with_job(now, links, request, Job::end_pause);
         }
+        self.settle(now, links);
     }
 
-    fn skip(&mut self, request: RequestId) {
+    fn skip(&mut self, request: &Request) {
         let outcome = Outcome {
             status: Status::Skipped,
             rc: None,
@@ -219,6 +235,10 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             attempts: 0,
             retries: 0,
         };
+        if let Route::Jump(hop) = request.route {
+            self.shared.notes.push_back((hop, Note::Done(request.id)));
+        }
+        let request = request.id;
         self.shared.events.push_back(Event::Finished { request, outcome });
     }
 
@@ -275,7 +295,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Nothing goes on before somebody has judged the host keys that were asked about; false if none was.
     #[must_use]
     pub fn waits_for_judgements(&self) -> bool {
-        self.queue.is_empty() && !self.jobs.is_empty() && self.shared.parking.is_all(self.jobs.len())
+        let nobody_starts = self.queue.is_empty() || !self.shared.fanout.has_room();
+        let mut jobs = self.jobs.values();
+        nobody_starts && self.shared.parking.waits() && jobs.all(|job| job.waits_for_judgement(&self.shared))
     }
 
     /// Requests that have not left the queue.
@@ -290,6 +312,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         let mut running: Vec<_> = self
             .jobs
             .values()
+            .filter(|job| !job.is_hop())
             .map(|job| (job.request.id, job.stage, job.stage_since))
             .collect();
         running.sort_unstable();
@@ -318,6 +341,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             shared: &mut self.shared,
         };
         act(job, &mut cx);
+        job.tell_clock(&mut cx);
         job.schedule(&mut cx);
         if matches!(job.phase, Phase::Over) {
             self.jobs.remove(&request);
@@ -327,19 +351,21 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Lets those go whose turn has come.
     fn settle<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
         loop {
+            self.pass_notes(now, links);
             let granted = self.shared.endpoints.granted();
             let none = granted.is_empty();
-            for (request, address) in granted {
+            for (request, door) in granted {
                 if self.jobs.contains_key(&request) {
-                    self.with_job(now, links, request, |job, cx| job.granted(cx, address));
+                    self.with_job(now, links, request, |job, cx| job.granted(cx, door));
                 } else {
-                    self.shared.endpoints.leave(address);
+                    self.shared.endpoints.leave(door);
                 }
             }
             while let Some(request) = self.shared.children.granted() {
                 self.with_job(now, links, request, Job::granted_child);
             }
-            if none && !self.start_next(now, links) {
+            let idle = none && self.shared.notes.is_empty();
+            if idle && !self.start_next(now, links) {
                 return;
             }
         }
@@ -360,7 +386,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         };
         let id = request.id;
         self.shared.fanout.enter();
-        self.jobs.insert(id, Job::new(request, now));
+        self.jobs.insert(id, Job::new(request, Role::Command, now));
         self.with_job(now, links, id, Job::begin);
         true
     }

@@ -1,7 +1,6 @@
 //! Which status, which stage and which words: what became of a request, as a person reads it. Pure tables.
 
 use std::hash::Hash;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use mux_core::LinkError;
@@ -9,8 +8,9 @@ use mux_ssh::client::ChannelFailure;
 use mux_ssh::{Error, Printable};
 
 use super::job::{Ended, Job};
+use super::pace::Door;
 use super::session::one_line;
-use super::{Failure, MissingStatus, NoLink, Reason, Stage, Status};
+use super::{Failure, MissingStatus, NoLink, Reason, Request, Route, Stage, Status};
 
 /// A name without an address.
 pub(super) fn not_resolved(name: &str, reason: &str) -> Failure {
@@ -19,8 +19,70 @@ pub(super) fn not_resolved(name: &str, reason: &str) -> Failure {
 }
 
 /// A TCP connection that never stood.
-pub(super) fn connect_failed(address: SocketAddr, why: NoLink) -> Failure {
-    Failure::new(Stage::Tcp, format!("connect to {address}: {why}")).in_general(why.to_string())
+pub(super) fn connect_failed(door: Door, why: NoLink) -> Failure {
+    match door {
+        Door::Address(address) => {
+            Failure::new(Stage::Tcp, format!("connect to {address}: {why}")).in_general(why.to_string())
+        }
+        Door::Behind(_) => Failure::new(Stage::Tcp, why.to_string()),
+        Door::Proxy => Failure::new(Stage::Tcp, format!("could not start the ProxyCommand: {why}")),
+    }
+}
+
+/// A jump host that would not connect to the target.
+pub(super) fn not_forwarded(request: &Request, hop: &str, reason: ChannelFailure) -> Failure {
+    let (address, port) = (&request.address, request.port);
+    let said = |text: &str| match text.trim() {
+        "" => String::new(),
+        text => format!(": {}", one_line(text)),
+    };
+    match reason {
+        // RFC 4254, section 5.1: the jump host has tried, and it is about the target.
+        ChannelFailure::Refused { code: 2, text } => {
+            let said = said(&text);
+            let message = format!("{hop} could not connect to {address} port {port}{said}");
+            Failure::new(Stage::Tcp, message).in_general(format!("{hop} could not connect to it{said}"))
+        }
+        ChannelFailure::Refused { code: 1, text } => {
+            let said = said(&text);
+            let advice = "AllowTcpForwarding, PermitOpen or the key's options on it forbid that";
+            let message = format!("may not connect to {address} port {port}{said}; {advice}");
+            Failure::new(Stage::Channel, message)
+                .in_general(format!("may not connect to it{said}; {advice}"))
+                .at_hop(hop)
+        }
+        ChannelFailure::Refused { text, .. } => {
+            let said = said(&text);
+            let message = format!("did not connect to {address} port {port}{said}");
+            Failure::new(Stage::Channel, message)
+                .in_general(format!("did not connect to it{said}"))
+                .at_hop(hop)
+        }
+        ChannelFailure::TooLarge => Failure::new(Stage::Tcp, "the name is longer than a name can be"),
+        ChannelFailure::ExecRefused => {
+            Failure::new(Stage::Channel, "it knows no forwarding of TCP connections").at_hop(hop)
+        }
+        ChannelFailure::NoSession => {
+            Failure::new(Stage::Channel, "it allows no further channel on this connection").at_hop(hop)
+        }
+        ChannelFailure::ClosedUnanswered | ChannelFailure::ConnectionLost | ChannelFailure::Cancelled => {
+            Failure::new(Stage::Channel, "connection lost").at_hop(hop)
+        }
+    }
+}
+
+/// Time was over before a jump host had come further than this.
+pub(super) fn hop_too_late(stage: Stage, limit: Duration) -> Failure {
+    let limit = seconds(limit);
+    let message = match stage {
+        Stage::Dns => format!("no answer about its name within {limit}"),
+        Stage::Tcp => format!("no answer within {limit}"),
+        Stage::Banner => format!("connected, but no SSH identification within {limit}"),
+        Stage::Kex | Stage::HostKey => format!("key exchange not finished within {limit}"),
+        Stage::Auth => format!("authentication not finished within {limit}"),
+        Stage::Channel | Stage::Command => format!("no channel within {limit}"),
+    };
+    Failure::new(stage, message)
 }
 
 /// A command that ran to its end.
@@ -81,6 +143,11 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Stat
                 )
             }
         },
+        Stage::Banner if is_proxied(job) => format!(
+            "no SSH identification through the ProxyCommand within {connect}{}{}",
+            said(&job.greeting),
+            proxy_said(job)
+        ),
         Stage::Banner => format!(
             "connected, but no SSH identification within {connect}{}",
             said(&job.greeting)
@@ -103,6 +170,7 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Stat
     (
         status,
         Failure {
+            via: None,
             stage,
             message,
             general,
@@ -138,6 +206,13 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
     result: &Result<(), LinkError<Error>>,
 ) -> (Status, Failure) {
     let why = match result {
+        // What it rode on is to blame, and has said why.
+        Ok(()) | Err(LinkError::Protocol(Error::UnexpectedEof)) if job.carrier_lost.is_some() => {
+            job.carrier_lost.clone().unwrap_or_default()
+        }
+        Ok(()) | Err(LinkError::Protocol(Error::UnexpectedEof)) if is_proxied(job) => {
+            format!("the ProxyCommand ended{}", proxy_said(job))
+        }
         Ok(()) | Err(LinkError::Protocol(Error::UnexpectedEof)) => "closed by the server".to_owned(),
         Err(LinkError::Io(kind)) => kind.to_string(),
         Err(LinkError::Protocol(error)) => error.to_string(),
@@ -147,6 +222,10 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
         Some(_) | None => why,
     };
     match job.stage {
+        Stage::Channel | Stage::Command if job.is_hop() => (
+            Status::Unreachable,
+            Failure::new(Stage::Channel, format!("connection lost: {why}")),
+        ),
         Stage::Dns | Stage::Tcp => (Status::Unreachable, Failure::new(Stage::Tcp, why)),
         Stage::Banner => (
             Status::Unreachable,
@@ -178,6 +257,7 @@ pub(super) fn in_doubt(status: Status, error: Option<Failure>) -> (Status, Optio
             let error = error.unwrap_or_else(|| Failure::new(Stage::Command, ""));
             let lost = |why: &str| format!("connection lost, may have run: {why}");
             let failure = Failure {
+                via: error.via.clone(),
                 stage: Stage::Command,
                 message: lost(&error.message),
                 general: error.general.as_deref().map(lost),
@@ -221,6 +301,18 @@ fn said(greeting: &[String]) -> String {
     let advice = known.map(|(_, advice)| format!("; {advice}")).unwrap_or_default();
     let words = lines.join("; ");
     format!(" (it said: {}){advice}", Printable::new(&words))
+}
+
+fn is_proxied<K>(job: &Job<K>) -> bool {
+    matches!(job.request.route, Route::Command(_))
+}
+
+/// The last words of the process that was the connection.
+fn proxy_said<K>(job: &Job<K>) -> String {
+    match job.proxy_said.is_empty() {
+        true => String::new(),
+        false => format!(" (it said: {})", job.proxy_said.join("; ")),
+    }
 }
 
 /// Why the server did not let us in, with everything that was tried.

@@ -1,4 +1,5 @@
-//! Who may start, and when: the sliding window of hosts and the unauthenticated handshakes of each endpoint.
+//! Who may start, and when: the sliding window of hosts, the unauthenticated handshakes of each endpoint, the processes
+//! that are connections.
 //! Never starts anything itself.
 
 use std::collections::{HashMap, VecDeque};
@@ -65,25 +66,61 @@ impl Fanout {
     }
 }
 
-/// The handshakes under way at each address and port that we connect to.
+/// Processes at once that are connections (`ProxyCommand`): each costs far more memory than all of ours for a host, and a
+/// run of that many at once is a fork bomb. As many as hosts at once by default.
+pub const MAX_PROXIES: usize = 64;
+
+/// Where an unauthenticated handshake goes, as far as anybody knows who counts them there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Door {
+    /// An address that we connect to.
+    Address(SocketAddr),
+    /// A host behind a jump host; the number stands for both. The jump host counts its own logins, not these.
+    Behind(u32),
+    /// Whatever a `ProxyCommand` reaches: mostly one bastion, so that they count as one.
+    Proxy,
+}
+
+/// The handshakes under way at each door.
 #[derive(Debug, Default)]
 pub(super) struct Endpoints {
-    by_address: HashMap<SocketAddr, Endpoint>,
-    granted: Vec<(RequestId, SocketAddr)>,
+    by_door: HashMap<Door, Endpoint>,
+    behind: HashMap<(RequestId, String, u16), u32>,
+    granted: Vec<(RequestId, Door)>,
 }
 
 #[derive(Debug, Default)]
 struct Endpoint {
+    /// Handshakes.
     busy: usize,
+    /// Those that are through and still count; only where the number of connections is bounded, too.
+    held: usize,
     waiting: VecDeque<RequestId>,
 }
 
+impl Endpoint {
+    fn has_room(&self, door: Door) -> bool {
+        let held = match door {
+            Door::Address(_) | Door::Behind(_) => 0,
+            Door::Proxy => self.held,
+        };
+        self.busy < HANDSHAKES_PER_ENDPOINT && self.busy + held < MAX_PROXIES
+    }
+}
+
 impl Endpoints {
-    /// Takes a place at `address`, or queues for it; a queued request is named by [`granted`](Self::granted) once
+    /// The door of a host that `hop` connects to.
+    pub(super) fn behind(&mut self, hop: RequestId, host: &str, port: u16) -> Door {
+        let next = u32::try_from(self.behind.len()).expect("no more than requests");
+        let number = self.behind.entry((hop, host.to_owned(), port));
+        Door::Behind(*number.or_insert(next))
+    }
+
+    /// Takes a place at `door`, or queues for it; a queued request is named by [`granted`](Self::granted) once
     /// it has its place.
-    pub(super) fn enter(&mut self, address: SocketAddr, request: RequestId) -> bool {
-        let endpoint = self.by_address.entry(address).or_default();
-        if endpoint.busy < HANDSHAKES_PER_ENDPOINT {
+    pub(super) fn enter(&mut self, door: Door, request: RequestId) -> bool {
+        let endpoint = self.by_door.entry(door).or_default();
+        if endpoint.waiting.is_empty() && endpoint.has_room(door) {
             endpoint.busy += 1;
             return true;
         }
@@ -91,34 +128,56 @@ impl Endpoints {
         false
     }
 
-    /// Gives a place back: to the next in the queue, if there is one.
-    pub(super) fn leave(&mut self, address: SocketAddr) {
-        let Some(endpoint) = self.by_address.get_mut(&address) else {
-            return;
-        };
-        if let Some(next) = endpoint.waiting.pop_front() {
-            self.granted.push((next, address));
-            return;
-        }
-        endpoint.busy = endpoint.busy.saturating_sub(1);
-        if endpoint.busy == 0 {
-            self.by_address.remove(&address);
+    /// A handshake is over, for good or for bad, and with it, if so, the connection: its place goes to the next in the
+    /// queue, if there is one.
+    pub(super) fn leave(&mut self, door: Door) {
+        self.change(door, |endpoint| endpoint.busy = endpoint.busy.saturating_sub(1));
+    }
+
+    /// A handshake is over and the connection goes on.
+    pub(super) fn pass(&mut self, door: Door) {
+        self.change(door, |endpoint| {
+            endpoint.busy = endpoint.busy.saturating_sub(1);
+            endpoint.held += usize::from(door == Door::Proxy);
+        });
+    }
+
+    /// A connection whose handshake was over has ended.
+    pub(super) fn end(&mut self, door: Door) {
+        if door == Door::Proxy {
+            self.change(door, |endpoint| endpoint.held = endpoint.held.saturating_sub(1));
         }
     }
 
-    /// Leaves the queue of `address` without having had a place. A place that was granted and not yet taken is
+    fn change(&mut self, door: Door, act: impl FnOnce(&mut Endpoint)) {
+        let Some(endpoint) = self.by_door.get_mut(&door) else {
+            return;
+        };
+        act(endpoint);
+        while endpoint.has_room(door)
+            && let Some(next) = endpoint.waiting.pop_front()
+        {
+            endpoint.busy += 1;
+            self.granted.push((next, door));
+        }
+        if endpoint.busy + endpoint.held == 0 {
+            self.by_door.remove(&door);
+        }
+    }
+
+    /// Leaves the queue of `door` without having had a place. A place that was granted and not yet taken is
     /// given back.
-    pub(super) fn give_up(&mut self, address: SocketAddr, request: RequestId) {
-        if let Some(at) = self.granted.iter().position(|grant| *grant == (request, address)) {
+    pub(super) fn give_up(&mut self, door: Door, request: RequestId) {
+        if let Some(at) = self.granted.iter().position(|grant| *grant == (request, door)) {
             self.granted.swap_remove(at);
-            self.leave(address);
-        } else if let Some(endpoint) = self.by_address.get_mut(&address) {
+            self.leave(door);
+        } else if let Some(endpoint) = self.by_door.get_mut(&door) {
             endpoint.waiting.retain(|waiting| *waiting != request);
         }
     }
 
     /// Those whose turn has come since the last call.
-    pub(super) fn granted(&mut self) -> Vec<(RequestId, SocketAddr)> {
+    pub(super) fn granted(&mut self) -> Vec<(RequestId, Door)> {
         std::mem::take(&mut self.granted)
     }
 }
@@ -140,8 +199,8 @@ pub(super) fn spread(range: Duration, request: RequestId, attempt: u32) -> Durat
 mod tests {
     use super::*;
 
-    fn address() -> SocketAddr {
-        SocketAddr::from(([192, 0, 2, 1], 22))
+    fn address() -> Door {
+        Door::Address(SocketAddr::from(([192, 0, 2, 1], 22)))
     }
 
     #[test]
@@ -169,6 +228,34 @@ mod tests {
         endpoints.leave(address());
         endpoints.give_up(address(), RequestId(10));
         assert_eq!(endpoints.granted(), [(RequestId(11), address())]);
+    }
+
+    #[test]
+    fn proxies_are_counted_for_as_long_as_they_live() {
+        let mut endpoints = Endpoints::default();
+        let mut places = 0;
+        for id in 0..100 {
+            let admitted = endpoints.enter(Door::Proxy, RequestId(id));
+            places += usize::from(admitted);
+            if admitted {
+                endpoints.pass(Door::Proxy);
+            }
+        }
+        assert_eq!((places, endpoints.granted()), (MAX_PROXIES, vec![]));
+        endpoints.end(Door::Proxy);
+        assert_eq!(endpoints.granted(), [(RequestId(64), Door::Proxy)]);
+    }
+
+    #[test]
+    fn hosts_behind_a_jump_host_are_counted_one_by_one() {
+        let mut endpoints = Endpoints::default();
+        let gate = RequestId(100);
+        let [one, other] = ["web01", "web02"].map(|host| endpoints.behind(gate, host, 22));
+        assert_ne!(one, other);
+        assert_eq!(one, endpoints.behind(gate, "web01", 22));
+        let admitted = (0..12).filter(|id| endpoints.enter(one, RequestId(*id))).count();
+        assert_eq!(admitted, HANDSHAKES_PER_ENDPOINT);
+        assert!(endpoints.enter(other, RequestId(12)));
     }
 
     #[test]

@@ -4,17 +4,17 @@
 
 use std::collections::VecDeque;
 use std::hash::Hash;
-use std::net::SocketAddr;
 
 use super::countdown::Countdown;
-use super::job::{Context, Job};
+use super::job::{Context, Job, Shared};
+use super::pace::Door;
 use super::phase::{Phase, Session};
-use super::{Judgement, Links, RequestId};
+use super::{Judgement, Links, RequestId, Route, Stage};
 
 /// A request that waits for a judgement.
 #[derive(Debug)]
 pub(super) struct Parked {
-    address: SocketAddr,
+    door: Door,
 }
 
 /// How many wait, and who goes on.
@@ -26,9 +26,9 @@ pub(super) struct Parking {
 }
 
 impl Parking {
-    /// Whether this many requests are all that wait for a judgement.
-    pub(super) fn is_all(&self, jobs: usize) -> bool {
-        self.waiting == jobs && self.returning.is_empty()
+    /// Whether somebody waits for a judgement, and nobody for room to go on.
+    pub(super) fn waits(&self) -> bool {
+        self.waiting > 0 && self.returning.is_empty()
     }
 
     /// Somebody waits for room to go on.
@@ -53,38 +53,78 @@ impl Parking {
 impl<K: Copy + Eq + Hash> Job<K> {
     /// Lets the connection go until there is another judgement.
     pub(super) fn park<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
-        let Phase::Session(Session { address, .. }) = self.phase else {
+        let Phase::Session(Session { door, .. }) = self.phase else {
             return;
         };
         self.close_stdin(cx);
         self.release(cx);
         self.connect = Countdown::Stopped(self.request.connect_timeout);
-        cx.shared.fanout.leave(std::mem::take(&mut self.silent));
+        match cx.shared.hops.get_mut(&self.request.id) {
+            Some(hop) => hop.is_parked = true,
+            None => cx.shared.fanout.leave(std::mem::take(&mut self.silent)),
+        }
         cx.shared.parking.waiting += 1;
-        self.phase = Phase::Parked(Parked { address });
+        self.phase = Phase::Parked(Parked { door });
     }
 
     /// The judgement on which a parked request waited.
     pub(super) fn judged_parked<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, judgement: Judgement) {
         match judgement {
-            Judgement::Accept | Judgement::Distrust => cx.shared.parking.returning.push_back(self.request.id),
+            Judgement::Accept | Judgement::Distrust => self.return_to(cx),
             Judgement::AskForOthers(types) => {
                 self.prepared.known_host_key_types = types;
-                cx.shared.parking.returning.push_back(self.request.id);
+                self.return_to(cx);
             }
             Judgement::Later => {}
             Judgement::Enough | Judgement::Refuse(_) => self.judged_finally(cx, judgement),
         }
     }
 
+    /// Goes on as soon as there is room; a jump host takes none, and those that have it wait for it.
+    fn return_to<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        match cx.shared.hops.get_mut(&self.request.id) {
+            Some(hop) => {
+                hop.is_parked = false;
+                cx.shared.parking.waiting -= 1;
+                self.come_back(cx);
+            }
+            None => cx.shared.parking.returning.push_back(self.request.id),
+        }
+    }
+
+    /// Whether nothing happens to this job before a host key is judged: its own, or that of a jump host before it.
+    pub(super) fn waits_for_judgement(&self, shared: &Shared<K>) -> bool {
+        let mut route = match &self.phase {
+            Phase::Parked(_) => return true,
+            Phase::Connecting(race) if race.boarding.is_some() => &self.request.route,
+            // Those that ride on a jump host, or wait to, speak for themselves.
+            Phase::Session(_) => return shared.hops.get(&self.request.id).is_some_and(|hop| hop.is_ready),
+            Phase::Connecting(_) | Phase::Preparing | Phase::Resolving => return false,
+            Phase::Local(_) | Phase::Pausing(_) | Phase::Over => return false,
+        };
+        while let Route::Jump(id) = route {
+            let Some(hop) = shared.hops.get(id) else {
+                return false;
+            };
+            if hop.is_parked {
+                return true;
+            }
+            if hop.is_ready || hop.stage != Stage::Tcp {
+                return false;
+            }
+            route = hop.route();
+        }
+        false
+    }
+
     /// There is room: connects again. The key is known by now, and is judged once more.
     pub(super) fn come_back<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
-        let Phase::Parked(Parked { address }) = self.phase else {
+        let Phase::Parked(Parked { door }) = self.phase else {
             return;
         };
         self.attempt += 1;
         self.timings.kex = None;
         self.heard(cx);
-        self.race(cx, VecDeque::from([address]));
+        self.race(cx, VecDeque::from([door]));
     }
 }

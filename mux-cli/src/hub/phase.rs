@@ -2,14 +2,14 @@
 //! nothing else.
 
 use std::hash::Hash;
-use std::net::SocketAddr;
 
 use mux_ssh::client::ChannelId;
 
 use super::Links;
-use super::connect::Race;
 use super::job::Context;
+use super::pace::Door;
 use super::parked::Parked;
+use super::race::Race;
 use super::retry::Pause;
 
 /// `SSH_DISCONNECT_BY_APPLICATION` (RFC 4253, section 11.1).
@@ -40,8 +40,9 @@ pub(super) enum Phase<K> {
 #[derive(Debug)]
 pub(super) struct Session<K> {
     pub(super) key: K,
-    pub(super) address: SocketAddr,
-    pub(super) channel: ChannelId,
+    pub(super) door: Door,
+    /// The command's; a connection for others has none.
+    pub(super) channel: Option<ChannelId>,
     /// Still counts as an unauthenticated handshake of its endpoint.
     pub(super) unauthenticated: bool,
     /// Whether the command may have run, once the client has said that the connection took it along.
@@ -54,7 +55,9 @@ impl<K: Copy + Eq + Hash> Session<K> {
     /// Says goodbye if there still is somebody to say it to.
     pub(super) fn release<L: Links<Key = K>>(self, cx: &mut Context<'_, L>) {
         if self.unauthenticated {
-            cx.shared.endpoints.leave(self.address);
+            cx.shared.endpoints.leave(self.door);
+        } else {
+            cx.shared.endpoints.end(self.door);
         }
         if cx.shared.by_link.remove(&self.key).is_some()
             && let Some(client) = cx.links.client(self.key)

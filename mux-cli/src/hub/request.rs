@@ -30,6 +30,8 @@ pub struct Request {
     pub user: String,
     /// How to get there.
     pub transport: Transport,
+    /// By which way.
+    pub route: Route,
     /// The command, byte for byte as the remote login shell gets it.
     pub command: Bytes,
     /// Variables to set before: names and values.
@@ -72,6 +74,19 @@ pub struct OpenSsh {
     pub door: Arc<str>,
     /// Why it is used.
     pub reason: String,
+}
+
+/// The way to a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// From here.
+    #[default]
+    Direct,
+    /// Through a connection that [`Hub::add_hop`](super::Hub::add_hop) told of, shared with all others that go through
+    /// it.
+    Jump(RequestId),
+    /// Through a process whose standard input and output are the connection: the line for the user's shell.
+    Command(Arc<str>),
 }
 
 /// What the SSH client of a connection needs to know, shared by all targets for which it is the same.

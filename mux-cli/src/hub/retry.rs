@@ -76,7 +76,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.connect = Countdown::Stopped(self.request.connect_timeout);
         self.login = Countdown::Stopped(self.request.login_timeout);
         // Meanwhile others may go.
-        if !std::mem::replace(&mut self.silent, true) {
+        if !self.is_hop() && !std::mem::replace(&mut self.silent, true) {
             cx.shared.fanout.fall_silent();
         }
         self.phase = Phase::Pausing(Pause {

@@ -1,21 +1,16 @@
 //! What is said on a connection: host key, login, output, end. Decides nothing about keys and host keys: it passes
 //! the questions on and the answers back.
 
-use std::collections::VecDeque;
 use std::hash::Hash;
-use std::io::ErrorKind;
 
 use bytes::Bytes;
-use mux_core::LinkError;
 use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId, Stage as Login};
 use mux_ssh::transport::ServerMemory;
-use mux_ssh::{Client, Error, Printable};
+use mux_ssh::{Client, Printable};
 
 use super::job::{Context, Ended, Job};
-use super::phase::{Phase, Session};
-use super::{
-    Action, Event, Failure, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome, retry,
-};
+use super::phase::Phase;
+use super::{Action, Event, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome};
 
 impl<K: Copy + Eq + Hash> Job<K> {
     /// The client on `key` says something.
@@ -28,6 +23,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
         self.heard(cx);
         match said {
+            Said::Opened { channel } if self.is_hop() => self.channel_open(cx, channel),
+            Said::ChannelFailed { channel, reason, .. } if self.is_hop() => {
+                self.channel_refused(cx, channel, reason);
+            }
+            Said::ChannelClosed { channel } if self.is_hop() => self.channel_over(channel),
             Said::Stage(login) => self.login_stage(cx, login),
             Said::HostKey { id, key, certificate } => self.ask(cx, Action::judge(id, key, certificate)),
             Said::Sign {
@@ -78,6 +78,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             // How the command that kills ended matters to nobody, and it reads nothing.
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
+            // Not asked for.
+            Said::HostKeys(_) | Said::HostKeysProven(_) => {}
         }
     }
 
@@ -124,7 +126,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     fn is_command(&self, channel: ChannelId) -> bool {
-        matches!(&self.phase, Phase::Session(session) if session.channel == channel)
+        matches!(&self.phase, Phase::Session(session) if session.channel == Some(channel))
     }
 
     fn login_stage<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, login: Login) {
@@ -145,7 +147,10 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 self.timings.auth = Some(self.reach(cx, Stage::Channel));
                 if let Phase::Session(session) = &mut self.phase {
                     session.unauthenticated = false;
-                    cx.shared.endpoints.leave(session.address);
+                    cx.shared.endpoints.pass(session.door);
+                }
+                if self.is_hop() {
+                    self.hop_ready(cx);
                 }
             }
         }
@@ -249,7 +254,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         data: Bytes,
     ) {
         if !self.is_command(channel) {
-            // Of the channel that kills: nobody wants to read it.
+            // Of the channel that kills, or of one whose rider has left: nobody wants to read it.
             return self.with_client(cx, |client| client.consume(channel, stream, data.len()));
         }
         let stream = match stream {
@@ -290,102 +295,6 @@ impl<K: Copy + Eq + Hash> Job<K> {
         let is_refusal = matches!(reason, ChannelFailure::Refused { .. });
         let (status, failure) = outcome::channel_failed(reason, may_have_run);
         match is_refusal {
-            true => self.fail_or_retry(cx, status, failure),
-            false => self.finish(cx, status, Some(failure)),
-        }
-    }
-
-    /// The link of this job's session is gone.
-    pub(super) fn closed<L: Links<Key = K>>(
-        &mut self,
-        cx: &mut Context<'_, L>,
-        key: K,
-        result: Result<(), LinkError<Error>>,
-    ) {
-        match &self.phase {
-            Phase::Session(session) if session.key == key => {}
-            Phase::Connecting(_) => {
-                let kind = match result {
-                    Err(LinkError::Io(kind)) => kind,
-                    Ok(()) | Err(LinkError::Protocol(_)) => ErrorKind::ConnectionAborted,
-                };
-                return self.connect_failed(cx, key, kind);
-            }
-            Phase::Session(_) | Phase::Preparing | Phase::Resolving => return,
-            Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => return,
-        }
-        if !self.connect_again(cx, &result) {
-            self.lost(cx, &result);
-        }
-    }
-
-    /// A gamble of ours did not suit the server: one more connection without it. Nothing ran and the server is not
-    /// to blame, so this is no retry.
-    fn connect_again<L: Links<Key = K>>(
-        &mut self,
-        cx: &mut Context<'_, L>,
-        result: &Result<(), LinkError<Error>>,
-    ) -> bool {
-        let Phase::Session(Session { unanswered, lost, .. }) = self.phase else {
-            return false;
-        };
-        let refused_early = matches!(result, Err(LinkError::Protocol(Error::EarlyAuthRefused { .. })));
-        let caution = if *result == Err(LinkError::Protocol(Error::GuessRejected)) {
-            &mut self.caution.no_guess
-        } else if refused_early || unanswered.is_some() {
-            &mut self.caution.step_by_step
-        } else {
-            return false;
-        };
-        if std::mem::replace(caution, true) || self.killing.is_some() {
-            return false;
-        }
-        if lost == Some(true) {
-            self.caution.doubted = unanswered;
-        }
-        if let Err(LinkError::Protocol(Error::EarlyAuthRefused { identity })) = result {
-            // It hung up on the first request without an answer, as gateways do that want to be asked for the methods.
-            self.caution.none_first |= identity.is_none();
-            self.drop_identity(*identity);
-        }
-        self.start_over(cx)
-    }
-
-    /// Another connection in place of this one, which nothing has run on.
-    fn start_over<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) -> bool {
-        let Phase::Session(Session { address, .. }) = &self.phase else {
-            return false;
-        };
-        let address = *address;
-        self.close_stdin(cx);
-        self.release(cx);
-        self.ask(cx, Action::SigningOver);
-        self.attempt += 1;
-        self.signing = None;
-        self.login.stop(cx.now);
-        self.race(cx, VecDeque::from([address]));
-        true
-    }
-
-    /// A refused key is not offered again; that it was refused has been said already.
-    fn drop_identity(&mut self, identity: Option<usize>) {
-        if let Some(identity) = identity.filter(|identity| *identity < self.prepared.keys.len()) {
-            self.prepared.keys.remove(identity);
-        }
-    }
-
-    fn lost<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, result: &Result<(), LinkError<Error>>) {
-        if let Some(killing) = &self.killing {
-            let reason = killing.reason;
-            return self.finish_killed(cx, reason, false);
-        }
-        let lost = match &self.phase {
-            Phase::Session(session) => session.lost,
-            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) => None,
-            Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => None,
-        };
-        let (status, failure): (Status, Failure) = outcome::lost(self, lost, result);
-        match retry::may_pass(result) {
             true => self.fail_or_retry(cx, status, failure),
             false => self.finish(cx, status, Some(failure)),
         }

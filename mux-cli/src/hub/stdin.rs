@@ -66,8 +66,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 AHEAD.saturating_sub(usize::try_from(self.feed.given).unwrap_or(AHEAD))
             }
             Phase::Session(session) => {
-                let client = cx.links.client(session.key);
-                client.map_or(0, |client| client.stdin_room(session.channel))
+                let client = cx.links.client(session.key).zip(session.channel);
+                client.map_or(0, |(client, channel)| client.stdin_room(channel))
             }
             // Before the server runs the command, ssh would only keep it, and another try could not have it again.
             Phase::Local(_) if !self.feed.is_open => 0,
@@ -86,7 +86,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.feed.is_ended = data.is_empty();
         match &self.phase {
             Phase::Session(session) => {
-                let channel = session.channel;
+                let Some(channel) = session.channel else { return };
                 self.with_client(cx, |client| match data.is_empty() {
                     true => client.finish_stdin(channel),
                     false => {
@@ -108,8 +108,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
     pub(super) fn note_unsent<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         if let Phase::Session(session) = &self.phase
             && let Some(client) = cx.links.client(session.key)
+            && let Some(channel) = session.channel
         {
-            self.feed.unsent = self.feed.unsent.max(client.stdin_unsent(session.channel));
+            self.feed.unsent = self.feed.unsent.max(client.stdin_unsent(channel));
         }
     }
 

@@ -65,6 +65,8 @@ struct TimingsObject {
 
 #[derive(Serialize)]
 struct ErrorObject<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<&'a str>,
     stage: &'static str,
     message: &'a str,
 }
@@ -197,6 +199,7 @@ pub(super) fn host_line(
         attempts: outcome.attempts,
         timings: TimingsObject::of(outcome.timings),
         error: error.map(|error| ErrorObject {
+            via: error.via.as_deref(),
             stage: error.stage.name(),
             message: &error.message,
         }),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::style::{StreamStyle, success_style, trouble_style};
-use crate::hub::{Outcome, RequestId, Status};
+use crate::hub::{Failure, Outcome, RequestId, Status};
 use crate::targets::{Target, fold};
 use crate::words;
 
@@ -184,7 +184,7 @@ impl Reason {
     fn of(outcome: Option<&Outcome>, status: Status, host: &Target) -> Self {
         let own = outcome.map_or_else(|| "it had not ended".to_owned(), |outcome| words(outcome, status));
         let error = outcome.and_then(|outcome| outcome.error.as_ref());
-        let general = error.and_then(|error| Some(format!("{}: {}", error.stage, error.general.as_ref()?)));
+        let general = error.and_then(Failure::general_words);
         // A server's own words end up here; one line each, and nothing for a terminal to obey.
         let own = words::printable(&own);
         let general = general.map_or_else(|| own.clone(), |general| words::printable(&general));
@@ -218,7 +218,7 @@ fn replace_name(text: &str, name: &str) -> String {
 
 fn words(outcome: &Outcome, status: Status) -> String {
     if let Some(error) = &outcome.error {
-        return format!("{}: {}", error.stage, error.message);
+        return error.words();
     }
     match (status, outcome.rc, outcome.signal.as_deref()) {
         (Status::Timeout, _, _) => "took longer than --timeout".to_owned(),

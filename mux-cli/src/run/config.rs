@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use mux_ssh::config::{
-    ConfigError, ConfigFiles, Facts, HostConfig, Local, MAX_FILE, Need, Purpose, Resolver, Step,
+    ConfigError, ConfigFiles, Facts, HostConfig, JumpHost, Local, MAX_FILE, Need, Purpose, Resolver, Step,
 };
 use nix::unistd::{Uid, User};
 
@@ -114,6 +114,16 @@ impl Configuration {
     /// What the configuration says about a target.
     pub(crate) fn host(&mut self, target: &Target) -> Result<HostConfig, ConfigError> {
         self.find(&self.facts(target))
+    }
+
+    /// What it says about a stop of a `ProxyJump`.
+    pub(crate) fn stop(&mut self, stop: &JumpHost) -> Result<HostConfig, ConfigError> {
+        self.find(&Facts {
+            host: stop.host.clone(),
+            user: stop.user.clone(),
+            port: stop.port,
+            purpose: Purpose::Proxy,
+        })
     }
 
     fn find(&mut self, facts: &Facts) -> Result<HostConfig, ConfigError> {

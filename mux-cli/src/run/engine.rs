@@ -101,6 +101,12 @@ impl Engine {
         self.submit(now, target.request);
     }
 
+    /// A jump host on the way of targets that are submitted later.
+    pub(super) fn add_hop(&mut self, hop: settings::Prepared) {
+        self.outside.add_hop(&hop);
+        self.hub.add_hop(hop.request);
+    }
+
     pub(super) fn submit_openssh(&mut self, now: Instant, request: Request) {
         // Where ssh alone knows them, there is nothing to say.
         if request.port != 0 {
@@ -151,6 +157,7 @@ impl Engine {
         self.say_last_words();
         // What was said last, goodbyes among it, leaves before the process does.
         self.net.turn(Some(Duration::ZERO))?;
+        self.net.end();
         if let Err(error) = self.outside.close() {
             log::warn!("could not keep what was learned about hosts: {error}");
         }

@@ -61,27 +61,8 @@ impl Forwards {
 
     /// The server says something on a channel. Returns what is not about one of these.
     pub(super) fn on_said(&mut self, driver: &mut Driver<Wire>, link: Key, said: Event) -> Option<Event> {
-        let channel = match &said {
-            Event::Output { channel, .. }
-            | Event::Eof { channel }
-            | Event::StdinRoom { channel }
-            | Event::ChannelFailed { channel, .. }
-            | Event::ChannelClosed { channel } => *channel,
-            Event::Stage(_)
-            | Event::Greeting(_)
-            | Event::HostKey { .. }
-            | Event::Sign { .. }
-            | Event::KeyRefused { .. }
-            | Event::LoginUnanswered { .. }
-            | Event::Banner(_)
-            | Event::Authenticated { .. }
-            | Event::Learned(_)
-            | Event::Opened { .. }
-            | Event::AgentOpened { .. }
-            | Event::ExitStatus { .. }
-            | Event::ExitSignal { .. }
-            | Event::EnvRefused { .. }
-            | Event::Disconnected { .. } => return Some(said),
+        let Some(channel) = said.channel() else {
+            return Some(said);
         };
         let Some(&socket) = self.by_channel.get(&(link, channel)) else {
             return Some(said);

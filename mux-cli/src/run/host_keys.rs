@@ -60,7 +60,7 @@ impl Outside {
             let judgement = Judgement::AskForOthers(types);
             return self.answer(ticket, Answer::HostKey { question, judgement });
         }
-        let learning = self.learning.as_mut();
+        let learning = self.learning.as_mut().filter(|_| !known.is_hop);
         let objection = learning.and_then(|learning| learning.objection(known, &key));
         match (objection, decision) {
             (_, Decision::Refuse(reason)) | (Some(reason), _) => {
@@ -92,12 +92,15 @@ impl Outside {
 
     /// The key is the host's: where that was all that anybody wanted to know, the host is done.
     fn accept(&mut self, ticket: Ticket, question: QuestionId, key: &PublicKey, found: Found) {
+        let known = self.targets.get(&ticket.request);
+        let is_hop = known.is_some_and(|known| known.is_hop);
         let judgement = match &mut self.learning {
-            Some(learning) => {
+            Some(learning) if !is_hop => {
                 learning.found(ticket.request, key, found);
                 Judgement::Enough
             }
-            None => Judgement::Accept,
+            // There is no other way to those behind a jump host than through it.
+            Some(_) | None => Judgement::Accept,
         };
         self.answer(ticket, Answer::HostKey { question, judgement });
     }

@@ -47,8 +47,8 @@ impl Descriptors {
     }
 }
 
-/// Raises the soft limit on descriptors if this run needs more.
-pub(super) fn descriptors(plan: &Plan, targets: usize) -> Descriptors {
+/// Raises the soft limit on descriptors if this run needs more: for so many targets, and jump hosts beside them.
+pub(super) fn descriptors(plan: &Plan, targets: usize, hops: usize) -> Descriptors {
     let asked = targets.min(plan.fanout);
     let wanted = targets.min(plan.fanout.saturating_add(MAX_AT_ONCE_ABOVE_FANOUT));
     let each = match plan.connection.transport {
@@ -59,11 +59,14 @@ pub(super) fn descriptors(plan: &Plan, targets: usize) -> Descriptors {
     let open = open_already();
     let needed = wanted
         .saturating_mul(each)
+        .saturating_add(hops)
         .saturating_add(open + OWN + PER_THREAD * MAX_THREADS);
     let (limit, before) = raise(u64::try_from(needed).unwrap_or(u64::MAX));
     let free = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let (links, threads) = share(free.saturating_sub(open));
-    let at_once = wanted.min(links / each).max(1);
+    let at_once = wanted
+        .min(links.saturating_sub(hops.min(links / 2)) / each)
+        .max(1);
     Descriptors {
         at_once,
         links: links.max(each),

@@ -86,6 +86,11 @@ impl Locals {
         }
     }
 
+    /// The limit on descriptors that children get back, if it has been raised.
+    pub(crate) fn limit(&self) -> Option<u64> {
+        self.descriptors
+    }
+
     /// How many descriptors a request takes.
     pub(crate) fn needed(request: &Request) -> usize {
         match request.transport {

@@ -20,6 +20,8 @@ use super::forwards::Forwards;
 use super::limits;
 use super::locals::Locals;
 use super::pipe::{Pipe, PipeEvent};
+use super::proxies::{self, Proxies};
+use super::relay::Relays;
 use super::wire::{Wire, WireError, WireEvent};
 use crate::hub::{Kill, LinkEvent, Links, NoLink, Request, StreamKind};
 
@@ -44,6 +46,10 @@ pub(crate) struct Net {
     driver: Driver<Wire>,
     locals: Locals,
     forwards: Forwards,
+    relays: Relays,
+    proxies: Proxies,
+    /// The time of the last turn.
+    now: Option<Instant>,
     heard: VecDeque<Heard>,
     /// How many descriptors links may still take. Those that say goodbye have theirs until they are closed.
     room: usize,
@@ -58,8 +64,11 @@ impl Net {
     pub(crate) fn new(driver: Driver<Wire>, locals: Locals, room: usize) -> Self {
         Self {
             driver,
+            relays: Relays::default(),
+            proxies: Proxies::new(locals.limit()),
             locals,
             forwards: Forwards::default(),
+            now: None,
             heard: VecDeque::new(),
             room,
             packets: (0, 0),
@@ -84,7 +93,9 @@ impl Net {
     }
 
     pub(crate) fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Instant> {
-        self.driver.turn(max_wait)
+        let now = self.driver.turn(max_wait)?;
+        self.now = Some(now);
+        Ok(now)
     }
 
     /// The next thing that was heard; `None` once everything was, and everything said is on its way.
@@ -103,12 +114,16 @@ impl Net {
             Event::Connected(key) => self.heard.push_back(Heard::Link(key, LinkEvent::Connected)),
             Event::Protocol(key, WireEvent::Ssh(said)) => {
                 let said = self.forwards.on_said(&mut self.driver, key, said);
+                let said = said.and_then(|said| self.relays.heard(&mut self.driver, key, said));
                 self.heard
                     .extend(said.map(|said| Heard::Link(key, LinkEvent::Client(said))));
             }
             Event::Protocol(key, WireEvent::Tunnel(said)) => {
                 self.forwards.on_socket(&mut self.driver, key, said);
             }
+            Event::Outgoing(key) => self.relays.outgoing(&mut self.driver, key),
+            Event::Finished(key) => self.relays.finished(&mut self.driver, key),
+            Event::Consumed(key, count) => self.relays.consumed(&mut self.driver, key, count),
             Event::Protocol(key, WireEvent::Agent(said)) => self.heard.push_back(Heard::Agent(key, said)),
             Event::Protocol(key, WireEvent::Pipe(said)) => {
                 if said == PipeEvent::Eof
@@ -117,38 +132,59 @@ impl Net {
                     // The command is gone, whatever it was still to be given.
                     pipe.close();
                 }
-                self.heard
-                    .extend(self.locals.on_pipe(&mut self.driver, key, said));
+                match self.proxies.owns(key) {
+                    true => self.heard.extend(self.proxies.said(&mut self.driver, key, &said)),
+                    false => self
+                        .heard
+                        .extend(self.locals.on_pipe(&mut self.driver, key, said)),
+                }
             }
             Event::Closed(key, wire, result) => self.closed(key, *wire, result),
             Event::Exited(key, status) => {
                 self.room += 1;
-                self.heard
-                    .extend(self.locals.on_exit(&mut self.driver, key, status));
+                match self.proxies.owns(key) {
+                    true => self
+                        .heard
+                        .extend(self.proxies.exited(&mut self.driver, key, status)),
+                    false => self
+                        .heard
+                        .extend(self.locals.on_exit(&mut self.driver, key, status)),
+                }
             }
             Event::Signal(number) => self.heard.push_back(Heard::Signal(number)),
             Event::Ready(Ready::Woken) => self.heard.push_back(Heard::Woken),
-            // No Memory link, listener, timer or source of our own exists here.
-            Event::Ready(Ready::Io(..) | Ready::Timer(_) | Ready::Again(_))
-            | Event::Outgoing(_)
-            | Event::Finished(_) => {}
-            Event::Consumed(..) | Event::Accepted(..) => {}
+            Event::Ready(Ready::Timer(timer)) => {
+                if let Some(now) = self.now {
+                    let (heard, freed) = self.proxies.timed_out(&mut self.driver, now, timer);
+                    self.room += freed;
+                    self.heard.extend(heard);
+                }
+            }
+            // No listener or source of our own exists here.
+            Event::Ready(Ready::Io(..) | Ready::Again(_)) | Event::Accepted(..) => {}
         }
     }
 
     fn closed(&mut self, key: Key, wire: Wire, result: Result<(), LinkError<WireError>>) {
         match wire {
             Wire::Ssh(mut client) => {
-                self.room += 1 + self.forwards.on_link_closed(&mut self.driver, key);
+                self.room += self.forwards.on_link_closed(&mut self.driver, key);
+                self.room += self.descriptors(key);
                 let stats = client.stats();
                 self.packets.0 += stats.packets_sent;
                 self.packets.1 += stats.packets_received;
                 client.connection_lost();
+                let mut heard = Vec::new();
                 while let Some(said) = client.poll_event() {
-                    self.heard.push_back(Heard::Link(key, LinkEvent::Client(said)));
+                    let said = self.relays.heard(&mut self.driver, key, said);
+                    heard.extend(said.map(|said| Heard::Link(key, LinkEvent::Client(said))));
                 }
-                self.heard
-                    .push_back(Heard::Link(key, LinkEvent::Closed(ssh_result(result))));
+                let by_itself = result.is_err();
+                heard.push(Heard::Link(key, LinkEvent::Closed(ssh_result(result))));
+                if let Some(now) = self.now.filter(|_| self.proxies.has_link(key)) {
+                    heard = self.proxies.closed(&mut self.driver, now, key, heard, by_itself);
+                }
+                self.heard.extend(heard);
             }
             Wire::Agent(_) => {
                 let kind = match result {
@@ -162,11 +198,32 @@ impl Net {
                 self.room += 1;
                 self.forwards.on_socket_closed(&mut self.driver, key);
             }
+            Wire::Pipe(_) if self.proxies.owns(key) => {
+                self.room += 1;
+                self.heard
+                    .extend(self.proxies.stderr_closed(&mut self.driver, key));
+            }
             Wire::Pipe(pipe) => {
                 self.room += self.locals.descriptors(key);
                 self.heard.extend(self.locals.on_pipe_closed(key, pipe.unsent()));
             }
         }
+    }
+
+    /// What a link that is gone had of ours.
+    fn descriptors(&mut self, link: Key) -> usize {
+        if self.relays.closed(&mut self.driver, link) {
+            0
+        } else if self.proxies.has_link(link) {
+            proxies::LINK_DESCRIPTORS
+        } else {
+            1
+        }
+    }
+
+    /// The run is over, and everything that is to leave has left.
+    pub(crate) fn end(&mut self) {
+        self.proxies.end(&mut self.driver);
     }
 
     /// The pipe that a local command reads.
@@ -230,6 +287,23 @@ impl Links for Net {
             .connect(to, Wire::Ssh(Box::new(client)))
             .map_err(|error| no_link(&error))?;
         self.room = room;
+        Ok(key)
+    }
+
+    fn ride(&mut self, carrier: Key, channel: ChannelId, client: Client) -> Result<Key, NoLink> {
+        self.relays
+            .add(&mut self.driver, (carrier, channel), Wire::Ssh(Box::new(client)))
+            .map_err(|error| no_link(&error))
+    }
+
+    fn proxy(&mut self, command: &str, client: Client) -> Result<Key, NoLink> {
+        let room = self.room.checked_sub(proxies::DESCRIPTORS);
+        let room = room.ok_or(NoLink::Descriptors)?;
+        let started = self.proxies.start(&mut self.driver, command, client);
+        let key = started.map_err(|error| no_link(&error))?;
+        self.room = room;
+        // There is nothing to wait for: it is for the process to connect.
+        self.heard.push_back(Heard::Link(key, LinkEvent::Connected));
         Ok(key)
     }
 
@@ -301,7 +375,12 @@ impl Links for Net {
         if self.locals.is_process(key) {
             self.room += self.locals.abandon(&mut self.driver, key);
         } else if self.driver.abort(key).is_some() {
-            self.room += 1 + self.forwards.on_link_closed(&mut self.driver, key);
+            self.room += self.forwards.on_link_closed(&mut self.driver, key);
+            self.room += self.descriptors(key);
+            self.relays.dropped(&mut self.driver, key);
+            if let Some(now) = self.now {
+                self.proxies.dropped(&mut self.driver, now, key);
+            }
         }
     }
 }

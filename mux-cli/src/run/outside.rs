@@ -37,6 +37,8 @@ pub(crate) struct Known {
     user: String,
     /// As it was asked for.
     pub(super) shown: Typed,
+    /// It is only on the way to others.
+    pub(super) is_hop: bool,
     /// The types of host key that the server was asked for first, until it is asked for others.
     pub(super) asked_for: Option<Vec<KeyType>>,
 }
@@ -46,6 +48,7 @@ impl Known {
         let server = Server {
             address: target.request.address.clone(),
             port: target.request.port,
+            way: target.way.clone(),
         };
         Self {
             host: target.host_key_name.clone(),
@@ -53,6 +56,7 @@ impl Known {
             server,
             user: target.request.user.clone(),
             shown: shown.clone(),
+            is_hop: false,
             asked_for: None,
         }
     }
@@ -162,6 +166,16 @@ impl Outside {
     /// Hears of a target, which is shown to people as `shown`.
     pub(crate) fn add(&mut self, target: &Target, shown: &Typed) {
         self.targets.insert(target.request.id, Known::new(target, shown));
+    }
+
+    /// Hears of a jump host.
+    pub(crate) fn add_hop(&mut self, hop: &Target) {
+        let shown = Typed::new(None, hop.request.host.clone(), None);
+        let known = Known {
+            is_hop: true,
+            ..Known::new(hop, &shown)
+        };
+        self.targets.insert(hop.request.id, known);
     }
 
     /// Does what the hub asks for, or starts it.

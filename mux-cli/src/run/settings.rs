@@ -12,7 +12,7 @@ use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
 use super::{forwarding, unsupported};
-use crate::hub::{Request, RequestId, SshOptions, Transport};
+use crate::hub::{Level, Request, RequestId, Route, SshOptions, Transport};
 use crate::plan::{Action, Connection, Family, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
@@ -64,10 +64,37 @@ pub(crate) struct Prepared {
     pub(crate) request: Request,
     pub(crate) host_key_name: HostId,
     pub(crate) profile: Arc<Profile>,
+    /// The way there, in words by which it is told from others; empty: directly.
+    pub(crate) way: String,
     /// What is said with `-v`.
     pub(crate) notes: Vec<String>,
     /// What is said without it.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Prepared {
+    /// What is to be said about it before it is connected to.
+    pub(crate) fn said(&self) -> Vec<(Level, String)> {
+        let warnings = self.warnings.iter().map(|text| (Level::Warning, text));
+        let notes = self.notes.iter().map(|text| (Level::Verbose, text));
+        warnings
+            .chain(notes)
+            .map(|(level, text)| (level, text.clone()))
+            .collect()
+    }
+
+    /// Whether a connection to this host is as good as one to the other: everything but names is the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let options = |prepared: &Self| match &prepared.request.transport {
+            Transport::Ssh(options) => Some(Arc::clone(options)),
+            Transport::Local | Transport::OpenSsh(_) => None,
+        };
+        let times = |prepared: &Self| (prepared.request.connect_timeout, prepared.request.login_timeout);
+        self.host_key_name == other.host_key_name
+            && self.profile == other.profile
+            && options(self) == options(other)
+            && times(self) == times(other)
+    }
 }
 
 /// What a host is to do.
@@ -78,6 +105,14 @@ pub(crate) struct Work {
 }
 
 impl Work {
+    /// Nothing: a jump host runs no command.
+    pub(crate) fn none() -> Self {
+        Self {
+            command: Bytes::new(),
+            env: Vec::new(),
+        }
+    }
+
     /// The command, and the variables that were asked for, for the host of this name, one of `hosts`.
     pub(crate) fn new(command: &Bytes, plan: &Plan, (id, host): (RequestId, &str), hosts: usize) -> Self {
         let text = |text: String| Bytes::from(text.into_bytes());
@@ -129,7 +164,6 @@ impl Settings {
         work: Work,
         (config, variables): (HostConfig, Vec<(String, String)>),
     ) -> Result<Prepared, String> {
-        unsupported::refuse(&config)?;
         let connection = &plan.connection;
         let forwarding = forwarding::decide(&config, connection, self.hosts);
         let options = ssh_options(&config, connection, forwarding.socket)?;
@@ -150,6 +184,7 @@ impl Settings {
             port: config.port.value,
             user: config.user.value.clone(),
             transport: Transport::Ssh(options),
+            route: Route::Direct,
             command: work.command,
             env_by_habit: by_habit(variables, &work.env),
             env: work.env,
@@ -179,6 +214,7 @@ impl Settings {
             request,
             host_key_name,
             profile,
+            way: String::new(),
             notes,
             warnings,
         })
@@ -202,6 +238,7 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
         port: 0,
         user: String::new(),
         transport: Transport::Local,
+        route: Route::Direct,
         command: work.command,
         env: work.env,
         env_by_habit: Vec::new(),

@@ -6,7 +6,7 @@ use std::io;
 
 use bytes::Bytes;
 use mux_core::Driver;
-use mux_ssh::config::{ConfigError, Origin, Problem};
+use mux_ssh::config::{ConfigError, HostConfig, Origin, Problem};
 use rustix::process::Signal;
 
 use super::config::{self, Configuration};
@@ -15,6 +15,7 @@ use super::fallback::{self, Fallback};
 use super::forwarding;
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
+use super::jumps::{Jumps, NoWay};
 use super::learning::Learning;
 use super::locals::Locals;
 use super::net::Net;
@@ -23,7 +24,7 @@ use super::settings::{self, Settings, Work};
 use super::stop::Stop;
 use super::task::Done;
 use super::wire::Wire;
-use super::{complain, directories, limits, print, select};
+use super::{complain, directories, limits, print, select, unsupported};
 use crate::exit;
 use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage, Status, Timings};
 use crate::output::{Facts, Options, Output};
@@ -102,9 +103,10 @@ fn resolve(
     configuration: &mut Configuration,
     targets: &[Target],
     command: &Bytes,
-) -> Result<Vec<Ready>, String> {
+) -> Result<(Vec<Ready>, Vec<settings::Prepared>), String> {
     forwarding::check(&plan.connection, targets.len())?;
     let mut settings = Settings::new(targets.len());
+    let mut jumps = Jumps::new(plan, targets.len());
     let mut ssh = Fallback::new(plan, targets.len());
     let mut all = Vec::with_capacity(targets.len());
     for (id, target) in (0..).map(RequestId).zip(targets) {
@@ -120,10 +122,12 @@ fn resolve(
             },
             Transport::Ssh => match configuration.host(target) {
                 Ok(config) => {
-                    match settings.prepare(id, plan, work.clone(), configuration.with_variables(config)) {
+                    let request = (id, plan, work.clone());
+                    match prepared(&mut settings, &mut jumps, request, configuration, config) {
                         Ok(prepared) => Ready::Ssh(Box::new(prepared)),
                         // Seldom enough to be resolved once more.
-                        Err(text) => {
+                        Err(NoWay::Wrong(text)) => Ready::Unusable(text),
+                        Err(NoWay::Unsupported(text)) => {
                             let config = configuration.host(target);
                             Ready::of(ssh.request(id, target, work, config.as_ref().ok(), text))
                         }
@@ -140,8 +144,27 @@ fn resolve(
     let reasons: Option<BTreeSet<&str>> = all.iter().map(Ready::unusable).collect();
     match reasons {
         Some(reasons) if !reasons.is_empty() => Err(reasons.into_iter().collect::<Vec<_>>().join("\nmux: ")),
-        Some(_) | None => Ok(all),
+        Some(_) | None => Ok((all, jumps.into_hops())),
     }
+}
+
+/// A target with the way to it.
+fn prepared(
+    settings: &mut Settings,
+    jumps: &mut Jumps<'_>,
+    (id, plan, work): (RequestId, &Plan, Work),
+    configuration: &Configuration,
+    mut config: HostConfig,
+) -> Result<settings::Prepared, NoWay> {
+    unsupported::refuse(&config).map_err(NoWay::Unsupported)?;
+    let (route, way) = jumps.way(&mut config)?;
+    let config = configuration.with_variables(config);
+    let mut prepared = settings
+        .prepare(id, plan, work, config)
+        .map_err(NoWay::Unsupported)?;
+    prepared.request.route = route;
+    prepared.way = way;
+    Ok(prepared)
 }
 
 /// A file that can't be read, or an option, concerns every target.
@@ -182,12 +205,12 @@ impl Reports for ToLoop {
 fn run(
     plan: &Plan,
     targets: Vec<Target>,
-    ready: Vec<Ready>,
+    (ready, hops): (Vec<Ready>, Vec<settings::Prepared>),
     (opened, learning): (Option<Opened>, Option<Learning>),
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> Result<u8, String> {
-    let descriptors = limits::descriptors(plan, targets.len());
+    let descriptors = limits::descriptors(plan, targets.len(), hops.len());
     let set_up = |error| limits::missing("set up the event loop", &error);
     let mut driver = Driver::<Wire>::new().map_err(set_up)?;
     let now = driver.turn(Some(std::time::Duration::ZERO)).map_err(set_up)?;
@@ -234,7 +257,7 @@ fn run(
     for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
     }
-    submit(now, &mut engine, ready);
+    submit(now, &mut engine, ready, hops);
     engine
         .run(plan.exit)
         .map_err(|error| limits::missing("go on", &error))
@@ -262,15 +285,17 @@ fn outside(
     Ok(Outside::new(hosts, state, work, input.transpose()?, learning))
 }
 
-fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>) {
+fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>, hops: Vec<settings::Prepared>) {
     // What is said of many hosts is said once.
     let mut said = BTreeSet::new();
+    for hop in hops {
+        said.extend(hop.said());
+        engine.add_hop(hop);
+    }
     for (id, ready) in (0..).map(RequestId).zip(ready) {
         match ready {
             Ready::Ssh(prepared) => {
-                let warnings = prepared.warnings.iter().map(|text| (Level::Warning, text));
-                let notes = prepared.notes.iter().map(|text| (Level::Verbose, text));
-                said.extend(warnings.chain(notes).map(|(level, text)| (level, text.clone())));
+                said.extend(prepared.said());
                 engine.submit_ssh(now, *prepared);
             }
             Ready::Local(request) => engine.submit(now, *request),

@@ -41,20 +41,14 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
 }
 
 fn proxy(config: &HostConfig) -> Option<Line<'_>> {
-    let proxy = config.proxy.as_ref()?;
-    Some(match &proxy.value {
-        Proxy::Jump(hops) => {
-            let hosts: Vec<&str> = hops.iter().map(|hop| hop.host.as_str()).collect();
-            (&proxy.origin, "ProxyJump", hosts.join(","))
-        }
+    let fdpass = &config.session.proxy_use_fdpass;
+    match &config.proxy.as_ref()?.value {
+        Proxy::Jump(_) => None,
         // A command that hands over a socket can't be used as one that is a pipe.
-        Proxy::Command(_) if config.session.proxy_use_fdpass.value => (
-            &config.session.proxy_use_fdpass.origin,
-            "ProxyUseFdpass",
-            "yes".to_owned(),
-        ),
-        Proxy::Command(command) => (&proxy.origin, "ProxyCommand", command.clone()),
-    })
+        Proxy::Command(_) => fdpass
+            .value
+            .then(|| (&fdpass.origin, "ProxyUseFdpass", "yes".to_owned())),
+    }
 }
 
 fn bound<'a>(keyword: &'static str, text: Option<&'a Sourced<String>>) -> Option<Line<'a>> {

@@ -31,6 +31,8 @@ pub struct Server {
     pub address: String,
     /// Its port.
     pub port: u16,
+    /// What it is connected to through, in words that mean the same in each run; empty: nothing.
+    pub way: String,
 }
 
 /// The file, what was in it and what this run has learned.
@@ -146,11 +148,20 @@ impl State {
 }
 
 fn server_name(server: &Server) -> String {
-    format!("server\t{}\t{}\t", server.address, server.port)
+    format!("server\t{}\t", place(server))
 }
 
 fn key_name(server: &Server, user: &str) -> String {
-    format!("key\t{}\t{}\t{user}\t", server.address, server.port)
+    format!("key\t{}\t{user}\t", place(server))
+}
+
+/// The same name behind another jump host is another server. No address has a blank in it.
+fn place(server: &Server) -> String {
+    let Server { address, port, way } = server;
+    match way.as_str() {
+        "" => format!("{address}\t{port}"),
+        way => format!("{address} via {way}\t{port}"),
+    }
 }
 
 fn salts_name(name: &str) -> String {
@@ -238,6 +249,7 @@ mod tests {
         Server {
             address: "web01.example".to_owned(),
             port: 22,
+            way: String::new(),
         }
     }
 
@@ -272,6 +284,26 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_same_name_behind_a_jump_host_is_another_server() {
+        let home = home();
+        let behind = |way: &str| Server {
+            way: way.to_owned(),
+            ..server()
+        };
+        let mut first = State::load(Some(home.path().to_owned()));
+        first.learn_server(&behind("me@gate1:22"), &habits());
+        first.learn_key(&behind("me@gate1:22"), "root", "SHA256:abc".to_owned());
+        first.save().unwrap();
+        let second = State::load(Some(home.path().to_owned()));
+        assert_eq!(second.server(&behind("me@gate1:22")), Some(habits()));
+        assert_eq!(second.key(&behind("me@gate1:22"), "root"), Some("SHA256:abc"));
+        for way in ["", "me@gate2:22", "me@gate1:22,me@gate2:22"] {
+            assert_eq!(second.server(&behind(way)), None, "{way}");
+            assert_eq!(second.key(&behind(way), "root"), None, "{way}");
+        }
     }
 
     #[test]
@@ -326,6 +358,7 @@ mod tests {
         let other = Server {
             address: "db1".to_owned(),
             port: 22,
+            way: String::new(),
         };
         two.learn_server(&other, &habits());
         two.save().unwrap();

@@ -8,6 +8,8 @@
 )]
 
 mod deadlines;
+mod far;
+mod jumps;
 mod login;
 mod pacing;
 mod parked;

@@ -10,17 +10,19 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use mux_cli::hub::{
     Action, Answer, Event, Hub, Judgement, KeyId, Kill, LinkEvent, Links, MissingStatus, NoLink, Offer,
-    Outcome, Prepared, Request, RequestId, SshOptions, StreamKind, Ticket, Transport, Wish,
+    Outcome, Prepared, Request, RequestId, Route, SshOptions, StreamKind, Ticket, Transport, Wish,
 };
 use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
 use mux_ssh::Client;
 use mux_ssh::algorithms::KeyType;
-use mux_ssh::client::{Identity, QuestionId};
+use mux_ssh::client::{ChannelId, Event as Said, Identity, QuestionId};
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::server::key_file::Seed;
-use mux_ssh::server::{Authorized, Event as ServerEvent, Exit, Plan, Server, ServerConfig};
+use mux_ssh::server::{Authorized, Plan, ServerConfig};
 use mux_ssh::transport::ServerMemory;
+
+use super::far::{Far, World};
 
 /// From here to every server and back.
 pub(crate) const RTT: Duration = Duration::from_millis(20);
@@ -61,12 +63,15 @@ pub(crate) type Log = Vec<(Duration, Event)>;
 struct Link {
     address: SocketAddr,
     client: Client,
-    server: Option<(Server, Commands)>,
+    server: Option<Far>,
+    /// The link and the channel on it that carry this one.
+    carrier: Option<(usize, ChannelId)>,
+    /// The carrier has brought the end.
+    eof: bool,
     to_server: VecDeque<(Instant, Bytes)>,
     to_client: VecDeque<(Instant, Option<Bytes>)>,
-    inputs: (BytesMut, BytesMut),
+    input: BytesMut,
     connected_at: Option<(Instant, Result<(), ErrorKind>)>,
-    sessions: Vec<mux_ssh::server::SessionId>,
     failed: Option<Result<(), LinkError<mux_ssh::Error>>>,
 }
 
@@ -83,6 +88,8 @@ pub(crate) struct Network {
     pub(crate) connects: Vec<(Duration, SocketAddr)>,
     /// Commands that servers were given, in order.
     pub(crate) commands: Vec<Bytes>,
+    /// Connections that servers made for their clients.
+    pub(crate) forwarded: Vec<SocketAddr>,
     start: Option<Instant>,
     open_by_address: HashMap<SocketAddr, usize>,
     /// The most unauthenticated connections that an address had at once.
@@ -195,6 +202,7 @@ impl Sim {
             port: 22,
             user: "me".to_owned(),
             transport: Transport::Ssh(Arc::new(SshOptions::default())),
+            route: Route::Direct,
             command: Bytes::from_static(b"hostname"),
             env: Vec::new(),
             env_by_habit: Vec::new(),
@@ -276,6 +284,11 @@ impl Sim {
             self.log
         );
         ends[0]
+    }
+
+    pub(crate) fn answer(&mut self, ticket: Ticket, answer: Answer) {
+        self.hub.answer(self.now, &mut self.net, ticket, answer);
+        self.settle();
     }
 
     fn next(&self) -> Option<Instant> {
@@ -439,23 +452,26 @@ impl Network {
         if link.connected_at.is_some() || link.failed.is_some() {
             return;
         }
+        let mut arrived = BytesMut::new();
         while let Some((_, data)) = link.to_server.pop_front_if(|(at, _)| *at <= now) {
-            link.inputs.1.extend_from_slice(&data);
+            arrived.extend_from_slice(&data);
         }
         let mut authenticated = false;
-        if let Some((server, commands)) = &mut link.server {
-            drive(server, now, &mut link.inputs.1);
-            while let Some(event) = server.poll_event() {
-                authenticated |= matches!(event, ServerEvent::Authenticated { .. });
-                self.commands
-                    .extend(obey(server, *commands, event, &mut link.sessions, now));
-            }
-            let sent = transmit(server, now);
+        if let Some(far) = &mut link.server {
+            far.input.extend_from_slice(&arrived);
+            authenticated = far.drive(
+                now,
+                &mut World {
+                    behaviours: &self.behaviours,
+                    commands: &mut self.commands,
+                    forwarded: &mut self.forwarded,
+                },
+            );
+            let sent = transmit(&mut far.server, now);
             let at = now + RTT / 2;
             link.to_client
                 .extend((!sent.is_empty()).then_some((at, Some(sent))));
-            let breaks = *commands == Commands::Breaks && !link.sessions.is_empty();
-            if server.poll_close() == Some(Close::Both) || breaks {
+            if far.server.poll_close() == Some(Close::Both) || far.breaks() {
                 link.to_client.push_back((at, None));
                 link.server = None;
             }
@@ -467,8 +483,8 @@ impl Network {
         while let Some((_, data)) = link.to_client.pop_front_if(|(at, _)| *at <= now) {
             match data {
                 Some(data) => {
-                    link.inputs.0.extend_from_slice(&data);
-                    result = result.and(read(&mut link.client, now, &mut link.inputs.0));
+                    link.input.extend_from_slice(&data);
+                    result = result.and(read(&mut link.client, now, &mut link.input));
                 }
                 None => result = result.and_then(|()| link.client.handle_eof(now)),
             }
@@ -484,12 +500,9 @@ impl Network {
     /// The next thing that a client says; sends what clients want to send once they have nothing more to say.
     fn poll(&mut self) -> Option<(usize, LinkEvent)> {
         let now = self.now();
-        for (key, link) in &mut self.links {
-            if link.connected_at.is_some() {
-                continue;
-            }
-            if let Some(said) = link.client.poll_event() {
-                return Some((*key, LinkEvent::Client(said)));
+        while let Some((key, said)) = self.said() {
+            if let Some(said) = self.relay(key, said) {
+                return Some((key, LinkEvent::Client(said)));
             }
         }
         let ended = self
@@ -497,34 +510,51 @@ impl Network {
             .iter_mut()
             .find_map(|(key, link)| Some((*key, link.failed.take()?)));
         if let Some((key, result)) = ended {
-            self.links.remove(&key);
+            self.remove(key);
             return Some((key, LinkEvent::Closed(result)));
         }
         let mut closed = None;
+        let mut carried = Vec::new();
         for (key, link) in &mut self.links {
             if link.connected_at.is_some() {
                 continue;
             }
-            let mut input = std::mem::take(&mut link.inputs.0);
-            if !input.is_empty()
-                && let Err(error) = read(&mut link.client, now, &mut input)
-            {
+            let mut input = std::mem::take(&mut link.input);
+            let mut result = match input.is_empty() {
+                true => Ok(()),
+                false => read(&mut link.client, now, &mut input),
+            };
+            if std::mem::take(&mut link.eof) {
+                result = result.and_then(|()| link.client.handle_eof(now));
+            }
+            if let Err(error) = result {
                 link.failed = Some(Err(LinkError::Protocol(error)));
             }
-            link.inputs.0 = input;
+            link.input = input;
             let sent = transmit(&mut link.client, now);
-            link.to_server
-                .extend((!sent.is_empty()).then_some((now + RTT / 2, sent)));
+            match link.carrier {
+                Some(carrier) => carried.extend((!sent.is_empty()).then_some((carrier, sent))),
+                None => link
+                    .to_server
+                    .extend((!sent.is_empty()).then_some((now + RTT / 2, sent))),
+            }
             if link.client.poll_close() == Some(Close::Both) && link.failed.is_none() {
                 closed = Some(*key);
             }
         }
+        let any_carried = !carried.is_empty();
+        for ((carrier, channel), sent) in carried {
+            if let Some(link) = self.links.get_mut(&carrier) {
+                // A channel that is gone takes nothing.
+                let _ = link.client.write_stdin(channel, sent);
+            }
+        }
         if let Some(key) = closed {
-            self.links.remove(&key);
+            self.remove(key);
             return Some((key, LinkEvent::Closed(Ok(()))));
         }
         let waits = |link: &Link| link.failed.is_some();
-        if self.links.values().any(waits) {
+        if any_carried || self.links.values().any(waits) {
             self.poll()
         } else {
             None
@@ -532,7 +562,80 @@ impl Network {
     }
 }
 
-fn drive<P: Protocol>(end: &mut P, now: Instant, input: &mut BytesMut) {
+impl Network {
+    /// The connections to this address break.
+    pub(crate) fn cut(&mut self, address: SocketAddr) {
+        let now = self.now();
+        let there = |link: &&mut Link| link.address == address && link.carrier.is_none();
+        for link in self.links.values_mut().filter(there) {
+            link.server = None;
+            link.to_client.push_back((now, None));
+        }
+    }
+
+    /// Links that there are.
+    pub(crate) fn open(&self) -> usize {
+        self.links.len()
+    }
+
+    /// The next thing that a client says.
+    fn said(&mut self) -> Option<(usize, Said)> {
+        let mut connected = self
+            .links
+            .iter_mut()
+            .filter(|(_, link)| link.connected_at.is_none());
+        connected.find_map(|(key, link)| Some((*key, link.client.poll_event()?)))
+    }
+
+    /// What is for a link inside a channel goes there.
+    fn relay(&mut self, key: usize, said: Said) -> Option<Said> {
+        let channel = match &said {
+            Said::Output { channel, .. }
+            | Said::Eof { channel }
+            | Said::ChannelClosed { channel }
+            | Said::ChannelFailed { channel, .. } => *channel,
+            _ => return Some(said),
+        };
+        let mut links = self.links.values_mut();
+        let Some(rider) = links.find(|link| link.carrier == Some((key, channel))) else {
+            return Some(said);
+        };
+        match said {
+            Said::Output { data, stream, .. } => {
+                rider.input.extend_from_slice(&data);
+                let carrier = self.links.get_mut(&key).unwrap();
+                carrier.client.consume(channel, stream, data.len());
+                None
+            }
+            Said::Eof { .. } => {
+                rider.eof = true;
+                None
+            }
+            said => {
+                rider.eof = true;
+                rider.carrier = Some((usize::MAX, channel));
+                Some(said)
+            }
+        }
+    }
+
+    /// A link is gone, and with it its channel and those that rode on it.
+    fn remove(&mut self, key: usize) {
+        let Some(link) = self.links.remove(&key) else {
+            return;
+        };
+        if let Some((carrier, channel)) = link.carrier
+            && let Some(carrier) = self.links.get_mut(&carrier)
+        {
+            carrier.client.close_channel(channel);
+        }
+        for link in self.links.values_mut() {
+            link.eof |= link.carrier.is_some_and(|(carrier, _)| carrier == key);
+        }
+    }
+}
+
+pub(crate) fn drive<P: Protocol>(end: &mut P, now: Instant, input: &mut BytesMut) {
     let _ = read(end, now, input);
     if end.poll_timeout().is_some_and(|at| at <= now) {
         let _ = end.handle_timeout(now);
@@ -551,7 +654,7 @@ fn read<P: Protocol>(end: &mut P, now: Instant, input: &mut BytesMut) -> Result<
     Ok(())
 }
 
-fn transmit<P: Protocol>(end: &mut P, now: Instant) -> Bytes {
+pub(crate) fn transmit<P: Protocol>(end: &mut P, now: Instant) -> Bytes {
     let mut all = BytesMut::new();
     loop {
         let mut queue = SendQueue::new();
@@ -563,51 +666,6 @@ fn transmit<P: Protocol>(end: &mut P, now: Instant) -> Bytes {
             all.extend_from_slice(&queue.take(usize::MAX));
         }
     }
-}
-
-/// What a server does with what its client wants.
-fn obey(
-    server: &mut Server,
-    commands: Commands,
-    event: ServerEvent,
-    sessions: &mut Vec<mux_ssh::server::SessionId>,
-    _now: Instant,
-) -> Option<Bytes> {
-    match event {
-        ServerEvent::Exec { session, command } => {
-            sessions.push(session);
-            match commands {
-                Commands::Echo(status) => server.reply(session, command.clone(), status),
-                Commands::NoStatus => {
-                    server.eof(session);
-                    server.close(session);
-                }
-                Commands::UntilSecond if sessions.len() > 1 => {
-                    killed(server, sessions[0], "KILL");
-                    server.reply(session, Bytes::new(), 0);
-                }
-                Commands::Forever if sessions.len() > 1 => server.reply(session, Bytes::new(), 0),
-                Commands::UntilTerm | Commands::UntilSecond | Commands::Forever | Commands::Breaks => {}
-            }
-            Some(command)
-        }
-        ServerEvent::Signal { session, name } if commands == Commands::UntilTerm && name == "TERM" => {
-            killed(server, session, "TERM");
-            None
-        }
-        _ => None,
-    }
-}
-
-fn killed(server: &mut Server, session: mux_ssh::server::SessionId, signal: &str) {
-    let exit = Exit::Signal {
-        name: signal.to_owned(),
-        core_dumped: false,
-        message: String::new(),
-    };
-    server.exit(session, exit);
-    server.eof(session);
-    server.close(session);
 }
 
 impl Links for Network {
@@ -626,7 +684,7 @@ impl Links for Network {
             Behaviour::Mute | Behaviour::Serving(..) => (now + RTT, Ok(())),
         };
         let server = match behaviour {
-            Behaviour::Serving(config, plan, commands) => Some((Server::new(config, plan), commands)),
+            Behaviour::Serving(config, plan, commands) => Some(Far::new(config, plan, commands)),
             Behaviour::Dropping | Behaviour::Refusing | Behaviour::Mute => None,
         };
         let key = self.next;
@@ -637,9 +695,10 @@ impl Links for Network {
             server,
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
-            inputs: (BytesMut::new(), BytesMut::new()),
+            input: BytesMut::new(),
+            carrier: None,
+            eof: false,
             connected_at: Some(connected_at),
-            sessions: Vec::new(),
             failed: None,
         };
         self.links.insert(key, link);
@@ -647,6 +706,28 @@ impl Links for Network {
     }
 
     fn forward_agent(&mut self, _key: usize, _channel: mux_ssh::client::ChannelId, _socket: &str) {}
+    fn ride(&mut self, carrier: usize, channel: ChannelId, client: Client) -> Result<usize, NoLink> {
+        let key = self.next;
+        self.next += 1;
+        let link = Link {
+            address: address(0),
+            client,
+            server: None,
+            carrier: Some((carrier, channel)),
+            eof: false,
+            to_server: VecDeque::new(),
+            to_client: VecDeque::new(),
+            input: BytesMut::new(),
+            connected_at: None,
+            failed: None,
+        };
+        self.links.insert(key, link);
+        Ok(key)
+    }
+
+    fn proxy(&mut self, _command: &str, _client: Client) -> Result<usize, NoLink> {
+        Err(NoLink::Io(ErrorKind::Unsupported))
+    }
 
     fn spawn(&mut self, _request: &Request) -> Result<usize, NoLink> {
         Err(NoLink::Io(ErrorKind::Unsupported))
@@ -667,6 +748,6 @@ impl Links for Network {
     fn kill(&mut self, _key: usize, _signal: Kill) {}
 
     fn abort(&mut self, key: usize) {
-        self.links.remove(&key);
+        self.remove(key);
     }
 }

@@ -317,6 +317,8 @@ impl Call<'_, '_> {
             | client::Event::Opened { .. }
             | client::Event::Eof { .. }
             | client::Event::EnvRefused { .. }
+            | client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
             | client::Event::Disconnected { .. } => {}
         }
     }

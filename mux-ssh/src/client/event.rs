@@ -211,6 +211,37 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The channel that it is about, if it is about one.
+    #[must_use]
+    pub fn channel(&self) -> Option<ChannelId> {
+        match self {
+            Self::Output { channel, .. }
+            | Self::Opened { channel }
+            | Self::AgentOpened { channel }
+            | Self::Eof { channel }
+            | Self::ExitStatus { channel, .. }
+            | Self::ExitSignal { channel, .. }
+            | Self::StdinRoom { channel }
+            | Self::EnvRefused { channel, .. }
+            | Self::ChannelFailed { channel, .. }
+            | Self::ChannelClosed { channel } => Some(*channel),
+            Self::Stage(_)
+            | Self::Greeting(_)
+            | Self::HostKey { .. }
+            | Self::Sign { .. }
+            | Self::KeyRefused { .. }
+            | Self::LoginUnanswered { .. }
+            | Self::Banner(_)
+            | Self::Authenticated { .. }
+            | Self::Learned(_)
+            | Self::HostKeys(_)
+            | Self::HostKeysProven(_)
+            | Self::Disconnected { .. } => None,
+        }
+    }
+}
+
 /// What binds an agent's socket to this connection: the fields of `session-bind@openssh.com`
 /// (PROTOCOL.agent §1 of OpenSSH).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -135,7 +135,11 @@ fn is_proven(session_id: &[u8], key: &PublicKey, reader: &mut Reader<'_>) -> Opt
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+    #![expect(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by panicking"
+    )]
 
     use super::*;
     use crate::algorithms::KeyType;
@@ -167,9 +171,11 @@ mod tests {
         let mut reply = BytesMut::new();
         Writer::new(&mut reply).byte(message::REQUEST_SUCCESS);
         for key in keys {
-            let algorithm = match key.public().key_type() {
-                KeyType::Rsa => SignatureAlgorithm::RsaSha2_512,
-                key_type => SignatureAlgorithm::from_name(key_type.name()).unwrap(),
+            let key_type = key.public().key_type();
+            let algorithm = if key_type == KeyType::Rsa {
+                SignatureAlgorithm::RsaSha2_512
+            } else {
+                SignatureAlgorithm::from_name(key_type.name()).unwrap()
             };
             let mut data = BytesMut::new();
             let blob = key.public().blob();
