@@ -8,7 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use mux_ssh::config::{
-    ConfigError, ConfigFiles, Facts, HostConfig, JumpHost, Local, MAX_FILE, Need, Purpose, Resolver, Step,
+    ConfigError, ConfigFiles, Effective, Facts, HostConfig, JumpHost, Local, MAX_FILE, Need, Purpose,
+    Resolver, Step,
 };
 use nix::unistd::{Uid, User};
 
@@ -124,6 +125,26 @@ impl Configuration {
             port: stop.port,
             purpose: Purpose::Proxy,
         })
+    }
+
+    /// What it says about a host, in the words of `ssh -G`.
+    pub(crate) fn effective(&mut self, host: &str) -> Result<Vec<Effective>, ConfigError> {
+        let (user, host) = match host.rsplit_once('@') {
+            Some((user, host)) => (Some(user.to_owned()), host),
+            None => (self.user.clone(), host),
+        };
+        let facts = Facts {
+            host: host.to_owned(),
+            user,
+            port: self.port,
+            purpose: Purpose::Shell,
+        };
+        loop {
+            match self.resolver.effective(&facts)? {
+                Step::Done(lines) => return Ok(lines),
+                Step::Need(need) => self.supply(need),
+            }
+        }
     }
 
     fn find(&mut self, facts: &Facts) -> Result<HostConfig, ConfigError> {

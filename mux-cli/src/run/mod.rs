@@ -4,6 +4,7 @@
 mod agents;
 mod config;
 mod directories;
+mod effective;
 mod engine;
 mod expected;
 mod fallback;
@@ -63,6 +64,7 @@ pub fn main() -> u8 {
     }
     match flags::parse(std::env::args_os(), &environment) {
         Ok(Invocation::Run(plan)) => start::start(&plan),
+        Ok(Invocation::Config(query)) => effective::show(&query),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
             complain(&error.to_string());

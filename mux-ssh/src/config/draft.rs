@@ -29,6 +29,8 @@ pub(super) struct Draft<'a> {
     lists: BTreeMap<List, (&'a Vec<String>, &'a Origin)>,
     /// What the first pass made of `HostName`, once a second pass has begun.
     pub(super) pinned_hostname: Option<Sourced<String>>,
+    /// `HostKeyAlias` as it counts in the end.
+    pub(super) key_alias: Option<Sourced<String>>,
     pub(super) port: Slot<'a, u16>,
     pub(super) identity_files: Vec<(&'a String, &'a Origin)>,
     pub(super) certificate_files: Vec<(&'a String, &'a Origin)>,
@@ -48,6 +50,7 @@ pub(super) struct Draft<'a> {
     pub(super) fingerprint_hash: Slot<'a, FingerprintHash>,
     pub(super) log_level: Slot<'a, LogLevel>,
     pub(super) forward_agent: Slot<'a, ForwardedAgent>,
+    pub(super) forward_socket: Slot<'a, String>,
     pub(super) add_keys_to_agent: Slot<'a, AddKeysToAgent>,
     pub(super) rekey_bytes: Slot<'a, u64>,
     pub(super) rekey_interval: Slot<'a, Duration>,
@@ -62,6 +65,10 @@ fn first<'a, T>(slot: &mut Slot<'a, T>, value: &'a T, origin: &'a Origin) {
 impl<'a> Draft<'a> {
     /// Takes the value of a line that applies, unless an earlier line has set it.
     pub(super) fn set(&mut self, setting: &'a Setting, origin: &'a Origin) -> Result<(), Problem> {
+        if self.pinned_hostname.is_some() && setting.is_about_names() {
+            // The name is settled, and so is how: in OpenSSH the defaults are in force by now.
+            return Ok(());
+        }
         match setting {
             Setting::Flag(flag, value) => _ = self.flags.entry(*flag).or_insert((value, origin)),
             Setting::Text(text, value) => _ = self.texts.entry(*text).or_insert((value, origin)),
@@ -90,7 +97,13 @@ impl<'a> Draft<'a> {
             Setting::SessionType(value) => first(&mut self.session_type, value, origin),
             Setting::FingerprintHash(value) => first(&mut self.fingerprint_hash, value, origin),
             Setting::LogLevel(value) => first(&mut self.log_level, value, origin),
-            Setting::ForwardAgent(value) => first(&mut self.forward_agent, value, origin),
+            Setting::ForwardAgent(value) => {
+                first(&mut self.forward_agent, value, origin);
+                // A path counts even behind a `yes`: it says which agent.
+                if let ForwardedAgent::Socket(path) = value {
+                    first(&mut self.forward_socket, path, origin);
+                }
+            }
             Setting::AddKeysToAgent(value) => first(&mut self.add_keys_to_agent, value, origin),
             Setting::RekeyLimit(bytes, interval) => {
                 first(&mut self.rekey_bytes, bytes, origin);

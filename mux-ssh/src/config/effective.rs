@@ -14,6 +14,7 @@ use super::finish::{at, is_none};
 use super::host_config::HostConfig;
 use super::setting::{Flag, ForwardedAgent, List, Number, Text, Time};
 use super::value::LogLevel;
+use crate::algorithms::{Algorithms, PublicKeyAlgorithm};
 
 /// One line of what `ssh -G` prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,23 +141,26 @@ const ORDER: &[(&str, Show)] = &[
     ("requiredrsasize", Count(Number::RequiredRsaSize, 1024)),
     ("bindaddress", Show::Text(Text::BindAddress)),
     ("bindinterface", Show::Text(Text::BindInterface)),
-    ("ciphers", Lines(ciphers)),
+    ("ciphers", Lines(|view| Ok(algorithms(view, Text::Ciphers, ciphers)))),
     ("controlpath", Lines(|view| expanded(view, Text::ControlPath, "ControlPath", expand::path))),
-    ("hostkeyalgorithms", Lines(host_key_algorithms)),
-    ("hostkeyalias", Show::Text(Text::HostKeyAlias)),
+    ("hostkeyalgorithms", Lines(|view| Ok(algorithms(view, Text::HostKeyAlgorithms, host_key_algorithms)))),
+    ("hostkeyalias", Lines(|view| {
+        let alias = view.config.host_key_alias.iter();
+        Ok(alias.map(|alias| (alias.value.clone(), alias.origin.clone())).collect())
+    })),
     ("hostbasedacceptedalgorithms", Show::Text(Text::HostbasedAcceptedAlgorithms)),
     ("identityagent", Lines(identity_agent)),
     ("ignoreunknown", Show::Text(Text::IgnoreUnknown)),
     ("kbdinteractivedevices", Show::Text(Text::KbdInteractiveDevices)),
-    ("kexalgorithms", Lines(kex_algorithms)),
+    ("kexalgorithms", Lines(|view| Ok(algorithms(view, Text::KexAlgorithms, kex_algorithms)))),
     ("casignaturealgorithms", Show::Text(Text::CaSignatureAlgorithms)),
     ("localcommand", Command(Text::LocalCommand)),
     ("remotecommand", Lines(|view| expanded(view, Text::RemoteCommand, "RemoteCommand", expand::command))),
     ("loglevel", Line(|view| chosen(view.draft.log_level, "INFO", log_level))),
-    ("macs", Lines(macs)),
+    ("macs", Lines(|view| Ok(algorithms(view, Text::Macs, macs)))),
     ("pkcs11provider", Command(Text::Pkcs11Provider)),
     ("preferredauthentications", Show::Text(Text::PreferredAuthentications)),
-    ("pubkeyacceptedalgorithms", Lines(pubkey_accepted_algorithms)),
+    ("pubkeyacceptedalgorithms", Lines(|view| Ok(algorithms(view, Text::PubkeyAcceptedAlgorithms, accepted_algorithms)))),
     ("revokedhostkeys", Lines(revoked_host_keys)),
     ("securitykeyprovider", Command(Text::SecurityKeyProvider)),
     ("xauthlocation", Show::Text(Text::XAuthLocation)),
@@ -303,55 +307,46 @@ fn expanded(
 }
 
 /// Our names that a list leaves; the list itself, if there are none.
-fn algorithms(view: View<'_>, name: Text, ours: Option<Vec<&str>>) -> Vec<Value> {
-    let slot = view.draft.text(name);
-    let origin = slot.map_or(&Origin::Default, |(_, origin)| origin);
-    let value = match (ours, slot) {
-        (Some(names), _) => names.join(","),
-        (None, Some((text, _))) => text.clone(),
-        (None, None) => String::new(),
+fn algorithms(view: View<'_>, name: Text, left: fn(Option<&str>) -> Option<Vec<&'static str>>) -> Vec<Value> {
+    match view.draft.text(name) {
+        Some((list, origin)) => {
+            let value = left(Some(list)).map_or_else(|| list.clone(), |names| names.join(","));
+            vec![(value, origin.clone())]
+        }
+        None => vec![(left(None).unwrap_or_default().join(","), Origin::Default)],
+    }
+}
+
+fn kex_algorithms(list: Option<&str>) -> Option<Vec<&'static str>> {
+    let mut ours = Algorithms::default();
+    list.map_or(Ok(()), |list| ours.set_kex(list)).ok()?;
+    Some(ours.kex.iter().map(|one| one.name()).collect())
+}
+
+fn host_key_algorithms(list: Option<&str>) -> Option<Vec<&'static str>> {
+    let mut ours = Algorithms::default();
+    list.map_or(Ok(()), |list| ours.set_host_keys(list)).ok()?;
+    Some(ours.host_keys.iter().map(|one| one.name()).collect())
+}
+
+fn ciphers(list: Option<&str>) -> Option<Vec<&'static str>> {
+    let mut ours = Algorithms::default();
+    list.map_or(Ok(()), |list| ours.set_ciphers(list)).ok()?;
+    Some(ours.ciphers.iter().map(|one| one.name()).collect())
+}
+
+fn macs(list: Option<&str>) -> Option<Vec<&'static str>> {
+    let mut ours = Algorithms::default();
+    list.map_or(Ok(()), |list| ours.set_macs(list)).ok()?;
+    Some(ours.macs.iter().map(|one| one.name()).collect())
+}
+
+fn accepted_algorithms(list: Option<&str>) -> Option<Vec<&'static str>> {
+    let ours = match list {
+        Some(list) => PublicKeyAlgorithm::choose(list).ok()?,
+        None => PublicKeyAlgorithm::ALL.to_vec(),
     };
-    vec![(value, origin.clone())]
-}
-
-fn ciphers(view: View<'_>) -> Result<Vec<Value>, ConfigError> {
-    let ours = view.config.algorithms().ok();
-    let names = ours
-        .as_ref()
-        .map(|all| all.ciphers.iter().map(|one| one.name()).collect());
-    Ok(algorithms(view, Text::Ciphers, names))
-}
-
-fn macs(view: View<'_>) -> Result<Vec<Value>, ConfigError> {
-    let ours = view.config.algorithms().ok();
-    let names = ours
-        .as_ref()
-        .map(|all| all.macs.iter().map(|one| one.name()).collect());
-    Ok(algorithms(view, Text::Macs, names))
-}
-
-fn kex_algorithms(view: View<'_>) -> Result<Vec<Value>, ConfigError> {
-    let ours = view.config.algorithms().ok();
-    let names = ours
-        .as_ref()
-        .map(|all| all.kex.iter().map(|one| one.name()).collect());
-    Ok(algorithms(view, Text::KexAlgorithms, names))
-}
-
-fn host_key_algorithms(view: View<'_>) -> Result<Vec<Value>, ConfigError> {
-    let ours = view.config.algorithms().ok();
-    let names = ours
-        .as_ref()
-        .map(|all| all.host_keys.iter().map(|one| one.name()).collect());
-    Ok(algorithms(view, Text::HostKeyAlgorithms, names))
-}
-
-fn pubkey_accepted_algorithms(view: View<'_>) -> Result<Vec<Value>, ConfigError> {
-    let ours = view.config.signature_algorithms().ok();
-    let names = ours
-        .as_ref()
-        .map(|all| all.iter().map(|one| one.name()).collect());
-    Ok(algorithms(view, Text::PubkeyAcceptedAlgorithms, names))
+    Some(ours.iter().map(|one| one.name()).collect())
 }
 
 /// Stops are reached by connections of our own: no socket is handed over.
@@ -422,23 +417,22 @@ fn add_keys_to_agent(view: View<'_>) -> Value {
 }
 
 fn forward_agent(view: View<'_>) -> Result<Vec<Value>, ConfigError> {
-    let Some((agent, origin)) = view.draft.forward_agent else {
-        return Ok(vec![("no".to_owned(), Origin::Default)]);
-    };
-    let value = match agent {
-        ForwardedAgent::No => "no".to_owned(),
-        ForwardedAgent::Yes => "yes".to_owned(),
-        ForwardedAgent::Socket(text) if text.starts_with('$') && !text.starts_with("${") => text.clone(),
-        ForwardedAgent::Socket(text) => at(origin, expand::path(text, "ForwardAgent", view.tokens))?,
-    };
-    Ok(vec![(value, origin.clone())])
+    if let Some((text, origin)) = view.draft.forward_socket {
+        let value = match text.starts_with('$') && !text.starts_with("${") {
+            true => text.clone(),
+            false => at(origin, expand::path(text, "ForwardAgent", view.tokens))?,
+        };
+        return Ok(vec![(value, origin.clone())]);
+    }
+    let value = chosen(view.draft.forward_agent, "no", |agent| match agent {
+        ForwardedAgent::No => "no",
+        ForwardedAgent::Yes | ForwardedAgent::Socket(_) => "yes",
+    });
+    Ok(vec![value])
 }
 
 fn permitted_cnames(view: View<'_>) -> Value {
-    let rule = |(from, to): &(String, String)| match from.as_str() {
-        "*" if to == "*" => "*".to_owned(),
-        _ => format!("{from}:{to}"),
-    };
+    let rule = |(from, to): &(String, String)| format!("{from}:{to}");
     match view.draft.permitted_cnames {
         Some((rules, origin)) if !rules.is_empty() => {
             let rules: Vec<String> = rules.iter().map(rule).collect();

@@ -122,6 +122,14 @@ impl Draft<'_> {
         }
     }
 
+    /// What counts once all lines are read: names under which keys are kept are in lower case.
+    pub(super) fn settle(&mut self) {
+        self.key_alias = self.written(Text::HostKeyAlias);
+        if let Some(alias) = &mut self.key_alias {
+            alias.value.make_ascii_lowercase();
+        }
+    }
+
     pub(super) fn port(&self, facts: &Facts) -> Sourced<u16> {
         match facts.port {
             Some(value) => Sourced {
@@ -140,12 +148,12 @@ impl Draft<'_> {
         host: &'t str,
         port: u16,
     ) -> Tokens<'t> {
-        let alias = self.text(Text::HostKeyAlias);
+        let alias = self.key_alias.as_ref();
         Tokens {
             local,
             typed: &facts.host,
             host,
-            key_alias: alias.map_or(&facts.host, |(alias, _)| alias),
+            key_alias: alias.map_or(&facts.host, |alias| &alias.value),
             port,
             user: "",
             jump: self.last_jump(),
@@ -175,7 +183,7 @@ impl Draft<'_> {
                 .unwrap_or_else(|| defaults(&["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"])),
             // Not to ask is our default: of a set of hosts nobody compares the fingerprints one by one.
             host_key_policy: or_default(self.host_key_policy, HostKeyPolicy::Ask),
-            host_key_alias: self.written(Text::HostKeyAlias),
+            host_key_alias: self.key_alias.clone(),
             connect_timeout: connect_timeout(self.time(Time::ConnectTimeout)),
             server_alive_interval: or_default(self.time(Time::ServerAliveInterval), Duration::ZERO),
             server_alive_count_max: or_default(self.number(Number::ServerAliveCountMax), 3),

@@ -108,7 +108,7 @@ const fn noted(name: &'static str) -> Keyword {
 }
 
 #[rustfmt::skip]
-static KEYWORDS: &[(&str, Keyword)] = &[
+pub(super) static KEYWORDS: &[(&str, Keyword)] = &[
     ("host", Keyword { name: "Host", class: Class::Host }),
     ("match", Keyword { name: "Match", class: Class::Match }),
     ("include", Keyword { name: "Include", class: Class::Include }),
@@ -244,9 +244,9 @@ static KEYWORDS: &[(&str, Keyword)] = &[
     ("tunneldevice", noted("TunnelDevice")),
     ("xauthlocation", text("XAuthLocation", Text::XAuthLocation)),
 
-    // Of Debian's version.
-    ("protocolkeepalives", noted("ProtocolKeepAlives")),
-    ("setuptimeout", noted("SetupTimeOut")),
+    // Of Debian's version: older names.
+    ("protocolkeepalives", time("ServerAliveInterval", Time::ServerAliveInterval)),
+    ("setuptimeout", time("ServerAliveInterval", Time::ServerAliveInterval)),
 
     // What OpenSSH itself has stopped honouring and still accepts.
     ("afstokenpassing", noted("AFSTokenPassing")),

@@ -41,6 +41,7 @@ mod host_config;
 mod jump;
 mod keyword;
 mod lex;
+mod manual;
 mod matching;
 mod need;
 mod sections;
@@ -60,6 +61,7 @@ pub use choice::{
 pub use effective::Effective;
 pub use error::{ConfigError, Origin, Problem, Sourced};
 pub use host_config::{HostConfig, HostKeyConfig, LoginConfig, Note, SessionConfig};
+pub use manual::keywords;
 pub use need::{ExecFailure, Need};
 pub use value::LogLevel;
 
@@ -343,6 +345,7 @@ impl Resolver {
             walk.final_pass = true;
             self.pass(&mut walk)?;
         }
+        draft.settle();
         Ok(draft)
     }
 

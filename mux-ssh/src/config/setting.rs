@@ -47,6 +47,18 @@ pub(super) enum Setting {
     RekeyLimit(u64, Option<Duration>),
 }
 
+impl Setting {
+    /// Whether it decides how names are completed.
+    pub(super) fn is_about_names(&self) -> bool {
+        matches!(
+            self,
+            Self::Canonicalize(_)
+                | Self::Flag(Flag::CanonicalizeFallbackLocal, _)
+                | Self::Number(Number::CanonicalizeMaxDots, _)
+        )
+    }
+}
+
 /// What `ForwardAgent` can say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ForwardedAgent {
