@@ -128,7 +128,7 @@ impl Case {
         let directory = Directory::new(seed);
         let at = |name: &str| directory.path.join(name).to_str().unwrap().to_owned();
         let (one, two, all, env) = (at("one.conf"), at("two.conf"), at("*.conf"), at("three"));
-        let wrong = seed % 4 == 0;
+        let wrong = seed.is_multiple_of(4);
         let write = |path: &str, text: String| fs::write(path, text).unwrap();
         write(&env, generator::file(&mut random, &[], false));
         write(&two, generator::file(&mut random, &[&env], wrong));
