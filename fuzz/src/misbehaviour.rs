@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mux_proto::{Close, Protocol, SendQueue};
-use mux_ssh::client::{Client, ClientConfig, Event, Exec, Identity};
+use mux_ssh::Secret;
+use mux_ssh::client::{AuthMethod, Client, ClientConfig, Event, Exec, Identity, Methods, Prompt};
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::server::key_file::Seed;
-use mux_ssh::server::{self, Act, Authorized, Moment, Plan, Point, Server, ServerConfig};
+use mux_ssh::server::{self, Act, Authorized, Moment, Plan, Point, Proofs, Server, ServerConfig};
 use mux_ssh::transport::HostKey;
 
 const MOMENTS: [Moment; 18] = [
@@ -148,6 +149,8 @@ impl Pair {
             },
         );
         config.host_keys = Arc::clone(&HOST);
+        // Where no key is accepted, what somebody says is.
+        config.proofs = Arc::new(Proofs::any_of(&AuthMethod::ALL));
         config.ident = IDENTS[usize::from(setup >> 1 & 0b111) % IDENTS.len()].to_owned();
         let mut client = ClientConfig {
             user: "u".to_owned(),
@@ -157,6 +160,11 @@ impl Pair {
                 proven: setup & 0b0001_0000 == 0,
                 hardware: false,
             }],
+            methods: Methods {
+                order: AuthMethod::ALL.to_vec(),
+                passwords: 2,
+                ..Methods::default()
+            },
             spare: setup & 0b0010_0000 != 0,
             cautious: setup & 0b0100_0000 != 0,
             host_keys: true,
@@ -274,6 +282,14 @@ impl Pair {
                 Event::Sign {
                     id, algorithm, data, ..
                 } => self.client.answer_signature(id, USER.sign(algorithm, &data).ok()),
+                Event::Prompt { id, prompt } => {
+                    let count = match prompt {
+                        Prompt::Password { .. } => 1,
+                        Prompt::Interactive { fields, .. } => fields.len(),
+                    };
+                    let answers = vec![Secret::from("secret".to_owned()); count];
+                    self.client.answer_prompt(id, Some(&answers));
+                }
                 Event::Output {
                     channel,
                     stream,
@@ -297,6 +313,9 @@ impl Pair {
                 | Event::EnvRefused { .. }
                 | Event::Stage(_)
                 | Event::KeyRefused { .. }
+                | Event::MethodRefused { .. }
+                | Event::PartialSuccess { .. }
+                | Event::PasswordExpired { .. }
                 | Event::LoginUnanswered { .. }
                 | Event::Banner(_)
                 | Event::Greeting(_)

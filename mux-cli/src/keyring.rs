@@ -1,26 +1,21 @@
-//! The user's keys of a run: each file read once, each locked one opened once. Decides which files can't be used and
-//! why; never who is offered what, and never asks anybody.
+//! The user's keys of a run: each file read once as long as it stays the same, each locked one opened once. Decides which
+//! key signs for which; never who is offered what, and never asks anybody.
+
+mod load;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
-use std::fmt;
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use mux_ssh::Printable;
 use mux_ssh::agent::AgentIdentity;
 use mux_ssh::algorithms::SignatureAlgorithm;
-use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey, PublicKey};
-use nix::unistd::Uid;
+use mux_ssh::keys::{Certificate, KeyFile, PrivateKey, PublicKey};
 
-use crate::files::{self, FileError};
+use self::load::{Loaded, Seen};
 use crate::hub::KeyId;
-
-/// No key file is larger; the parser has a limit of its own, this one bounds what is read.
-const MAX_FILE: u64 = 1024 * 1024;
 
 /// Why a key can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,13 +41,25 @@ pub enum Signing {
 #[derive(Debug, Default)]
 pub struct Keyring {
     keys: Vec<Entry>,
-    files: HashMap<String, Result<KeyId, Unusable>>,
-    in_agents: HashMap<(Arc<str>, PublicKey), KeyId>,
+    files: HashMap<String, Read<KeyId>>,
+    certificates: HashMap<String, Read<Arc<Certificate>>>,
+    in_agents: HashMap<(Arc<str>, Bytes), KeyId>,
+    certified: HashMap<(Bytes, KeyId), KeyId>,
+}
+
+/// What came of reading a file, as it was then.
+#[derive(Debug)]
+struct Read<T> {
+    seen: Seen,
+    result: Result<T, Unusable>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    public: PublicKey,
+    /// `None`: it is locked up with the private half.
+    public: Option<PublicKey>,
+    /// Shown in place of the public half.
+    certificate: Option<Arc<Certificate>>,
     /// Asked for at every login.
     fingerprint: String,
     label: Arc<str>,
@@ -72,26 +79,65 @@ enum Source {
     Agent(Arc<str>),
     /// In no file: only the public half is here, for an agent that has the other.
     PublicOnly,
+    /// Inside a security key, which only an agent can ask.
+    SecurityKey,
+    /// It is another key's: this one is its certificate.
+    Of(KeyId),
 }
 
 impl Keyring {
-    /// The key of a file, which is read at the first call.
+    /// The key of a file, which is read at the first call and whenever it has changed since.
     ///
     /// # Errors
     /// Why it can't be used.
     pub fn file(&mut self, path: &str) -> Result<KeyId, Unusable> {
-        if let Some(known) = self.files.get(path) {
-            return known.clone();
+        let seen = Seen::of(path);
+        if let Some(known) = self.files.get(path).filter(|known| known.seen == seen) {
+            return known.result.clone();
         }
         let label = Printable::new(path).to_string();
-        let result = load(path).map(|(public, source)| self.add(public, &label, source));
-        self.files.insert(path.to_owned(), result.clone());
+        let result = load::key(path).map(|(public, loaded)| self.add(public, None, &label, loaded.into()));
+        let read = Read {
+            seen,
+            result: result.clone(),
+        };
+        self.files.insert(path.to_owned(), read);
         result
     }
 
-    /// A key that an agent holds. `file` is its name if it also is in a file.
+    /// The user's certificate in a file, which is read like a key's.
+    ///
+    /// # Errors
+    /// Why it can't be used.
+    pub fn certificate_file(&mut self, path: &str) -> Result<Arc<Certificate>, Unusable> {
+        let seen = Seen::of(path);
+        if let Some(known) = self.certificates.get(path).filter(|known| known.seen == seen) {
+            return known.result.clone();
+        }
+        let result = load::certificate(path).map(Arc::new);
+        let read = Read {
+            seen,
+            result: result.clone(),
+        };
+        self.certificates.insert(path.to_owned(), read);
+        result
+    }
+
+    /// Whether a file that was read has changed since.
+    #[must_use]
+    pub fn has_changed(&self, path: &str) -> bool {
+        let key = self.files.get(path).map(|read| &read.seen);
+        let certificate = self.certificates.get(path).map(|read| &read.seen);
+        let mut seen = key.into_iter().chain(certificate).peekable();
+        seen.peek().is_some() && {
+            let now = Seen::of(path);
+            seen.any(|seen| *seen != now)
+        }
+    }
+
+    /// A key that an agent holds, or a certificate. `file` is its name if it also is in a file.
     pub fn agent(&mut self, socket: &Arc<str>, identity: &AgentIdentity, file: Option<&str>) -> KeyId {
-        let name = (Arc::clone(socket), identity.key.clone());
+        let name = (Arc::clone(socket), Bytes::copy_from_slice(identity.blob()));
         if let Some(&known) = self.in_agents.get(&name) {
             return known;
         }
@@ -100,29 +146,67 @@ impl Keyring {
             None if identity.comment.is_empty() => format!("agent key {}", identity.key.fingerprint_sha256()),
             None => format!("agent key {}", Printable::new(&identity.comment)),
         };
-        let key = self.add(identity.key.clone(), &label, Source::Agent(Arc::clone(socket)));
+        let certificate = identity.certificate.clone();
+        let source = Source::Agent(Arc::clone(socket));
+        let key = self.add(Some(identity.key.clone()), certificate, &label, source);
         self.in_agents.insert(name, key);
         key
     }
 
-    fn add(&mut self, public: PublicKey, label: &str, source: Source) -> KeyId {
+    /// A certificate for `key`, which signs for it.
+    pub fn certified(&mut self, certificate: &Arc<Certificate>, key: KeyId, label: &str) -> KeyId {
+        let name = (Bytes::copy_from_slice(certificate.blob()), key);
+        if let Some(&known) = self.certified.get(&name) {
+            return known;
+        }
+        let public = Some(certificate.key().clone());
+        let id = self.add(public, Some(Arc::clone(certificate)), label, Source::Of(key));
+        self.certified.insert(name, id);
+        id
+    }
+
+    fn add(
+        &mut self,
+        public: Option<PublicKey>,
+        certificate: Option<Arc<Certificate>>,
+        label: &str,
+        source: Source,
+    ) -> KeyId {
         let id = KeyId(u32::try_from(self.keys.len()).expect("fewer than 4 G keys"));
         self.keys.push(Entry {
-            fingerprint: public.fingerprint_sha256(),
+            fingerprint: fingerprint(public.as_ref(), certificate.is_some()),
             public,
+            certificate,
             label: label.into(),
             source,
         });
         id
     }
 
-    /// The public half.
+    /// The public half; `None` if it is not known before the key is opened.
     #[must_use]
     pub fn public(&self, key: KeyId) -> Option<&PublicKey> {
-        self.entry(key).map(|entry| &entry.public)
+        self.entry(key)?.public.as_ref()
     }
 
-    /// The fingerprint of the public half, as OpenSSH prints it.
+    /// The certificate that is shown in place of the public half.
+    #[must_use]
+    pub fn certificate(&self, key: KeyId) -> Option<&Arc<Certificate>> {
+        self.entry(key)?.certificate.as_ref()
+    }
+
+    /// What is shown of it: its certificate, or the public half.
+    #[must_use]
+    pub fn blob(&self, key: KeyId) -> Option<&[u8]> {
+        let entry = self.entry(key)?;
+        match &entry.certificate {
+            Some(certificate) => Some(certificate.blob()),
+            None => Some(entry.public.as_ref()?.blob()),
+        }
+    }
+
+    /// By what it is remembered: the fingerprint of the public half as OpenSSH prints it, and whether it was certified. A
+    /// certificate may be renewed every hour; it stays the same identity.
     #[must_use]
     pub fn fingerprint(&self, key: KeyId) -> Option<&str> {
         self.entry(key).map(|entry| entry.fingerprint.as_str())
@@ -135,28 +219,73 @@ impl Keyring {
             .map_or_else(|| "key".into(), |entry| Arc::clone(&entry.label))
     }
 
+    /// The key that signs: of a certificate, the one that it is about.
+    #[must_use]
+    pub fn signer(&self, key: KeyId) -> KeyId {
+        match self.entry(key).map(|entry| &entry.source) {
+            Some(Source::Of(signer)) => *signer,
+            Some(
+                Source::Closed(_)
+                | Source::Locked(_)
+                | Source::Open(_)
+                | Source::Failed(_)
+                | Source::Agent(_)
+                | Source::PublicOnly
+                | Source::SecurityKey,
+            )
+            | None => key,
+        }
+    }
+
     /// Whether the key signs without asking anybody.
     #[must_use]
     pub fn signs_at_once(&self, key: KeyId) -> bool {
-        self.entry(key)
-            .is_some_and(|entry| matches!(entry.source, Source::Closed(_) | Source::Open(_)))
+        let signer = self.entry(self.signer(key));
+        signer.is_some_and(|entry| matches!(entry.source, Source::Closed(_) | Source::Open(_)))
     }
 
     /// Whether a passphrase is needed first.
     #[must_use]
     pub fn is_locked(&self, key: KeyId) -> bool {
-        self.entry(key)
-            .is_some_and(|entry| matches!(entry.source, Source::Locked(_)))
+        self.locked_file(key).is_some()
     }
 
-    /// Whether only the public half is here.
+    /// The file that needs a passphrase first.
     #[must_use]
-    pub fn is_public_only(&self, key: KeyId) -> bool {
-        self.entry(key)
-            .is_some_and(|entry| matches!(entry.source, Source::PublicOnly))
+    pub fn locked_file(&self, key: KeyId) -> Option<&Arc<KeyFile>> {
+        match &self.entry(self.signer(key))?.source {
+            Source::Locked(file) => Some(file),
+            Source::Closed(_)
+            | Source::Open(_)
+            | Source::Failed(_)
+            | Source::Agent(_)
+            | Source::PublicOnly
+            | Source::SecurityKey
+            | Source::Of(_) => None,
+        }
     }
 
-    /// Signs, or says who else has to act.
+    /// Why a key of which at most the public half is here can't sign, if it is one.
+    #[must_use]
+    pub fn lacks(&self, key: KeyId) -> Option<String> {
+        let entry = self.entry(self.signer(key))?;
+        match &entry.source {
+            Source::PublicOnly => Some("only the public half, and no agent has the other".to_owned()),
+            Source::SecurityKey => Some(
+                "security key, with which only an agent can sign; ssh-add it, or use --transport openssh"
+                    .to_owned(),
+            ),
+            Source::Failed(reason) if entry.public.is_none() => Some(reason.clone()),
+            Source::Closed(_)
+            | Source::Locked(_)
+            | Source::Open(_)
+            | Source::Failed(_)
+            | Source::Agent(_)
+            | Source::Of(_) => None,
+        }
+    }
+
+    /// Signs, or says who else has to act. `key` is a [`signer`](Self::signer).
     pub fn sign(&mut self, key: KeyId, algorithm: SignatureAlgorithm, data: &[u8]) -> Signing {
         let Some(entry) = self.entry_mut(key) else {
             return Signing::Done(Err("no such key".to_owned()));
@@ -171,14 +300,33 @@ impl Keyring {
             Source::Locked(file) => Signing::Locked(Arc::clone(file)),
             Source::Agent(socket) => Signing::Agent(Arc::clone(socket)),
             Source::Failed(reason) => Signing::Done(Err(reason.clone())),
-            Source::PublicOnly => Signing::Done(Err("no private key file".to_owned())),
-            Source::Closed(_) => Signing::Done(Err("not opened".to_owned())),
+            Source::PublicOnly | Source::SecurityKey => Signing::Done(Err("no private key file".to_owned())),
+            Source::Closed(_) | Source::Of(_) => Signing::Done(Err("not opened".to_owned())),
+        }
+    }
+
+    /// The open private half of a key in a file.
+    #[must_use]
+    pub fn private(&self, key: KeyId) -> Option<&PrivateKey> {
+        match &self.entry(key)?.source {
+            Source::Open(private) => Some(private),
+            Source::Closed(_)
+            | Source::Locked(_)
+            | Source::Failed(_)
+            | Source::Agent(_)
+            | Source::PublicOnly
+            | Source::SecurityKey
+            | Source::Of(_) => None,
         }
     }
 
     /// What came of opening a locked key.
     pub fn unlocked(&mut self, key: KeyId, result: Result<PrivateKey, String>) {
         if let Some(entry) = self.entry_mut(key) {
+            if let (Ok(private), None) = (&result, &entry.public) {
+                entry.fingerprint = fingerprint(Some(private.public()), false);
+                entry.public = Some(private.public().clone());
+            }
             entry.source = opened(result);
         }
     }
@@ -196,155 +344,18 @@ fn opened(result: Result<PrivateKey, String>) -> Source {
     result.map_or_else(Source::Failed, Source::Open)
 }
 
-/// Reads a key file, or the public half if only that is there.
-fn load(path: &str) -> Result<(PublicKey, Source), Unusable> {
-    let because = |reason: &dyn fmt::Display| Unusable::Because(reason.to_string());
-    let content = match read(path) {
-        Ok(content) => content,
-        Err(Refusal::File(error)) if error.kind() == ErrorKind::NotFound => {
-            let missing = || Unusable::Missing(error.to_string());
-            return Ok((public_beside(path).ok_or_else(missing)?, Source::PublicOnly));
+fn fingerprint(public: Option<&PublicKey>, certified: bool) -> String {
+    let print = public.map(PublicKey::fingerprint_sha256).unwrap_or_default();
+    if certified { format!("{print}+cert") } else { print }
+}
+
+impl From<Loaded> for Source {
+    fn from(loaded: Loaded) -> Self {
+        match loaded {
+            Loaded::Closed(file) => Self::Closed(file),
+            Loaded::Locked(file) => Self::Locked(file),
+            Loaded::PublicOnly => Self::PublicOnly,
+            Loaded::SecurityKey => Self::SecurityKey,
         }
-        Err(Refusal::File(error)) => return Err(because(&error)),
-        Err(Refusal::Mode(mode)) => {
-            let path = Printable::new(path);
-            let advice = format!("mode {mode:04o} lets others read it; chmod 600 {path}");
-            return Err(Unusable::Because(advice));
-        }
-    };
-    match KeyFile::parse(&content) {
-        Ok(file) => private(path, file),
-        // `-i key.pub` names a key of the agent.
-        Err(KeyFileError::Malformed) => match public_line(&content) {
-            Some(public) => Ok((public, Source::PublicOnly)),
-            None => Err(because(&KeyFileError::Malformed)),
-        },
-        Err(error) => Err(because(&error)),
-    }
-}
-
-/// A key can only be offered by its public half, which encrypted PKCS #8 hides.
-fn private(path: &str, file: KeyFile) -> Result<(PublicKey, Source), Unusable> {
-    let public = file.public().cloned().or_else(|| public_beside(path));
-    let Some(public) = public else {
-        let path = Printable::new(path);
-        let advice =
-            format!("encrypted, its public half too; ssh-keygen -y -f {path} > {path}.pub writes it beside");
-        return Err(Unusable::Because(advice));
-    };
-    let locked = file.is_encrypted();
-    let file = Arc::new(file.with_public(public.clone()));
-    let source = if locked {
-        Source::Locked(file)
-    } else {
-        Source::Closed(file)
-    };
-    Ok((public, source))
-}
-
-enum Refusal {
-    File(FileError),
-    Mode(u32),
-}
-
-impl From<FileError> for Refusal {
-    fn from(error: FileError) -> Self {
-        Self::File(error)
-    }
-}
-
-/// As ssh: a private key of ours that others may read is no longer one.
-fn read(path: &str) -> Result<zeroize::Zeroizing<Vec<u8>>, Refusal> {
-    let file = files::open(OpenOptions::new().read(true), Path::new(path))?;
-    let meta = file.metadata().map_err(FileError::from)?;
-    let mut content = zeroize::Zeroizing::new(Vec::new());
-    files::read_into(&file, MAX_FILE, &mut content)?;
-    let mode = meta.mode() & 0o7777;
-    let readable = meta.is_file() && meta.uid() == Uid::current().as_raw() && mode & 0o077 != 0;
-    if readable && public_line(&content).is_none() {
-        return Err(Refusal::Mode(mode));
-    }
-    Ok(content)
-}
-
-fn public_beside(path: &str) -> Option<PublicKey> {
-    public_line(&files::read(Path::new(&format!("{path}.pub")), MAX_FILE).ok()?)
-}
-
-fn public_line(content: &[u8]) -> Option<PublicKey> {
-    let text = std::str::from_utf8(content).ok()?;
-    PublicKey::parse_line(text).ok().map(|line| line.key)
-}
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    /// Ed25519 in PKCS #8 under the passphrase `secret`, as `openssl pkcs8 -topk8` writes it.
-    const ENCRYPTED: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----\n\
-MIGbMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAihBpAxRtLtnwICCAAw\n\
-DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEECH3NbMicIyIi+hI6j7BlVcEQLmm\n\
-H6RHlcs+b/3hN4oniPd3NmozrbulXluoVrLAgIxYsOckFcDgVMpIuF8tdcsb1U/G\n\
-nUmHhlFAgW47oFwyeeY=\n\
------END ENCRYPTED PRIVATE KEY-----";
-    const ITS_PUBLIC: &str =
-        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIM/obwTPJI4uf0e5HVQt9Q/Ix0JjXVhMlKJMSjRbDhIy";
-    const ANOTHERS_PUBLIC: &str =
-        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMBDTf5F9Yd0Eeh+LF/lCb/K9LEjAFTT9SPY+Kh+msxu";
-
-    /// What becomes of an encrypted key beside which this public half lies.
-    fn load_beside(public: Option<&str>) -> (String, Keyring, Result<KeyId, Unusable>) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("id");
-        fs::write(&path, ENCRYPTED).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        if let Some(public) = public {
-            fs::write(path.with_extension("pub"), public).unwrap();
-        }
-        let path = path.to_str().unwrap().to_owned();
-        let mut keyring = Keyring::default();
-        let result = keyring.file(&path);
-        (path, keyring, result)
-    }
-
-    fn unlock(keyring: &mut Keyring, key: KeyId) -> Result<PrivateKey, KeyFileError> {
-        assert!(keyring.is_locked(key));
-        match keyring.sign(key, SignatureAlgorithm::Ed25519, b"data") {
-            Signing::Locked(file) => file.unlock(Some(b"secret")),
-            other @ (Signing::Done(_) | Signing::Agent(_)) => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_key_that_hides_its_public_half_is_offered_by_the_pub_file_beside_it() {
-        let (_, mut keyring, result) = load_beside(Some(ITS_PUBLIC));
-        let key = result.unwrap();
-        let private = unlock(&mut keyring, key).unwrap();
-        assert_eq!(keyring.public(key), Some(private.public()));
-    }
-
-    #[test]
-    fn a_key_that_hides_its_public_half_and_has_no_pub_file_is_told_how_to_get_one() {
-        let (path, _, result) = load_beside(None);
-        let Err(Unusable::Because(reason)) = result else {
-            panic!("{result:?}")
-        };
-        assert_eq!(
-            reason,
-            format!("encrypted, its public half too; ssh-keygen -y -f {path} > {path}.pub writes it beside")
-        );
-    }
-
-    #[test]
-    fn the_pub_file_of_another_key_is_noticed_when_the_key_is_opened() {
-        let (_, mut keyring, result) = load_beside(Some(ANOTHERS_PUBLIC));
-        assert_eq!(
-            unlock(&mut keyring, result.unwrap()).unwrap_err(),
-            KeyFileError::PublicMismatch
-        );
     }
 }

@@ -50,6 +50,7 @@ pub mod known_hosts;
 pub mod message;
 mod pattern;
 mod printable;
+mod secret;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod transport;
@@ -58,6 +59,7 @@ pub mod wire;
 pub use client::Client;
 pub use error::{Error, Incompatible, Misuse, Violation};
 pub use printable::{MAX_PRINTED, Printable};
+pub use secret::Secret;
 
 /// The example in the README compiles.
 #[cfg(doctest)]

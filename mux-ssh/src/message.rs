@@ -40,8 +40,15 @@ pub const USERAUTH_FAILURE: u8 = 51;
 pub const USERAUTH_SUCCESS: u8 = 52;
 /// Text for the person who logs in.
 pub const USERAUTH_BANNER: u8 = 53;
-/// RFC 4252 §7: the key would be accepted. Means something else under other methods.
+// The numbers from 60 to 79 mean what the method that was asked for last says (RFC 4252 §6).
+/// RFC 4252 §7, `publickey`: the key would be accepted.
 pub const USERAUTH_PK_OK: u8 = 60;
+/// RFC 4252 §8, `password`: it has expired.
+pub const USERAUTH_PASSWD_CHANGEREQ: u8 = 60;
+/// RFC 4256 §3.2, `keyboard-interactive`: questions.
+pub const USERAUTH_INFO_REQUEST: u8 = 60;
+/// RFC 4256 §3.4, `keyboard-interactive`: answers.
+pub const USERAUTH_INFO_RESPONSE: u8 = 61;
 
 // RFC 4254 §9.
 /// A request about the whole connection.

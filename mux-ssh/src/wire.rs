@@ -145,6 +145,12 @@ impl<'a> Writer<'a> {
         Self { out }
     }
 
+    /// Makes room for so many bytes at once: what is written into them is not moved again.
+    pub(crate) fn reserve(&mut self, bytes: usize) -> &mut Self {
+        self.out.reserve(bytes);
+        self
+    }
+
     /// Bytes as they are, without a length.
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.out.extend_from_slice(bytes);

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use mux_proto::{Protocol, SendQueue};
-use mux_ssh::agent::{AgentClient, AgentEvent, AgentRequest};
+use mux_ssh::agent::{AgentClient, AgentEvent, AgentRequest, Keep};
 use mux_ssh::algorithms::{KeyType, SignatureAlgorithm};
 use mux_ssh::keys::PrivateKey;
 
@@ -126,6 +126,27 @@ fn an_agent_lists_its_keys_and_signs_with_each_algorithm_of_theirs() {
             };
             assert_eq!(identity.key.verify(algorithm, b"data", signature), Ok(()));
         }
+    }
+}
+
+#[test]
+fn an_agent_that_is_given_a_key_of_any_type_signs_with_it() {
+    let agent = Agent::start("add");
+    let types = KeyType::ALL.iter().filter(|key_type| !key_type.is_security_key());
+    for (&key_type, seconds) in types.zip([None, Some(600)].into_iter().cycle()) {
+        let key = PrivateKey::generate(key_type).unwrap();
+        let keep = Keep {
+            seconds,
+            confirm: false,
+        };
+        let events = agent.ask(|client| client.add(&key, "given", keep).unwrap());
+        assert_eq!(events, [AgentEvent::Added], "{key_type:?}");
+        let algorithm = *key_type.signature_algorithms().first().unwrap();
+        let events = agent.ask(|client| client.sign(key.public().blob(), algorithm, b"data"));
+        let [AgentEvent::Signature(signature)] = events.as_slice() else {
+            panic!("{key_type:?}: {events:?}")
+        };
+        assert_eq!(key.public().verify(algorithm, b"data", signature), Ok(()));
     }
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask bench cold|sequence|bulk|rtt|loop|scale|idle|knownhosts`: ours against others, in the same run, as whole
+//! `cargo xtask bench cold|sequence|bulk|rtt|loop|scale|idle|knownhosts|jump`: ours against others, in the same run, as whole
 //! processes with their children.
 //!
 //! It builds release binaries, measures them and writes what it prints as JSON below `target/bench/`, too.
@@ -13,6 +13,7 @@ mod fleet;
 mod group;
 mod hold;
 mod idle;
+mod jump;
 mod knownhosts;
 mod loops;
 mod options;
@@ -49,8 +50,9 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
         "scale" => scale::run,
         "idle" => idle::run,
         "knownhosts" => knownhosts::run,
+        "jump" => jump::run,
         other => bail!(
-            "no benchmark `{other}`; there are cold, sequence, bulk, rtt, loop, scale, idle, knownhosts"
+            "no benchmark `{other}`; there are cold, sequence, bulk, rtt, loop, scale, idle, knownhosts, jump"
         ),
     };
     cleanup::on_signals()?;

@@ -365,6 +365,10 @@ impl Hold {
             }
             client::Event::Stage(_)
             | client::Event::KeyRefused { .. }
+            | client::Event::Prompt { .. }
+            | client::Event::MethodRefused { .. }
+            | client::Event::PartialSuccess { .. }
+            | client::Event::PasswordExpired { .. }
             | client::Event::LoginUnanswered { .. }
             | client::Event::Banner(_)
             | client::Event::Greeting(_)

@@ -156,6 +156,10 @@ impl Sequence {
             | Event::Greeting(_)
             | Event::Stage(_)
             | Event::KeyRefused { .. }
+            | Event::Prompt { .. }
+            | Event::MethodRefused { .. }
+            | Event::PartialSuccess { .. }
+            | Event::PasswordExpired { .. }
             | Event::LoginUnanswered { .. }
             | Event::Banner(_)
             | Event::Authenticated { .. }

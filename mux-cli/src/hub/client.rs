@@ -15,7 +15,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
         let SshOptions {
             algorithms,
             keepalive,
+            methods,
             rekey,
+            further_host_keys,
             ..
         } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
@@ -33,6 +35,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             known_host_key_types: self.prepared.known_host_key_types.clone(),
             known_authority: self.prepared.known_authority,
             identities: identities.collect(),
+            methods,
             memory: if caution.no_guess {
                 None
             } else {
@@ -43,7 +46,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             spare: false,
             cautious: caution.step_by_step,
             doubted: caution.doubted,
-            host_keys: false,
+            host_keys: further_host_keys,
             accept_none: true,
         });
         client.limit_windows(cx.shared.max_window);

@@ -32,7 +32,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Session(_) | Phase::Preparing | Phase::Resolving => return,
             Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => return,
         }
-        if !self.connect_again(cx, &result) {
+        if !self.wait_for_password(cx, &result) && !self.connect_again(cx, &result) {
             self.lost(cx, &result);
         }
     }
@@ -63,7 +63,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
         if let Err(LinkError::Protocol(Error::EarlyAuthRefused { identity })) = result {
             // It hung up on the first request without an answer, as gateways do that want to be asked for the methods.
-            self.caution.none_first |= identity.is_none();
+            self.caution.none_first |= identity.is_none() && !self.half_way;
             self.drop_identity(*identity);
         }
         self.start_over(cx)

@@ -4,13 +4,13 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use mux_core::LinkError;
-use mux_ssh::client::ChannelFailure;
+use mux_ssh::client::{AuthMethod, ChannelFailure};
 use mux_ssh::{Error, Printable};
 
 use super::job::{Ended, Job};
 use super::pace::Door;
 use super::session::one_line;
-use super::{Failure, MissingStatus, NoLink, Reason, Request, Route, Stage, Status};
+use super::{Failure, MissingStatus, NoLink, Reason, Request, Route, Stage, Status, Transport};
 
 /// A name without an address.
 pub(super) fn not_resolved(name: &str, reason: &str) -> Failure {
@@ -317,7 +317,8 @@ fn proxy_said<K>(job: &Job<K>) -> String {
 
 /// Why the server did not let us in, with everything that was tried.
 fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>, why: &str) -> Failure {
-    let reasons = job.tried.iter().chain(&job.prepared.skipped);
+    let left_out = left_out(job, result);
+    let reasons = job.tried.iter().chain(&job.prepared.skipped).chain(&left_out);
     let reasons: Vec<&str> = reasons.map(String::as_str).collect();
     let tried = match reasons.is_empty() {
         true if job.prepared.keys.is_empty() => "; no key to offer".to_owned(),
@@ -332,6 +333,21 @@ fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error
         }
         _ => Failure::new(Stage::Auth, format!("during authentication: {why}{tried}")),
     }
+}
+
+/// Ways in that the server offers and that the configuration forbids. Why keys are left out was said with the keys.
+fn left_out<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>) -> Vec<String> {
+    let (Err(LinkError::Protocol(Error::AuthFailed { methods, .. })), Transport::Ssh(options)) =
+        (result, &job.request.transport)
+    else {
+        return Vec::new();
+    };
+    let left_out = options.left_out.iter().filter(|(method, _)| {
+        *method != AuthMethod::PublicKey && methods.iter().any(|offered| offered == method.name())
+    });
+    left_out
+        .map(|(method, reason)| format!("{}: {reason}", method.name()))
+        .collect()
 }
 
 /// The name of a signal without `SIG`, as the wire has it (RFC 4254, section 6.10).

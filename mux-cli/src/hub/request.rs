@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use mux_ssh::Secret;
 use mux_ssh::algorithms::{Algorithms, KeyType, SignatureAlgorithm};
-use mux_ssh::client::{Identity, Keepalive, QuestionId, SessionBinding};
+use mux_ssh::client::{AuthMethod, Identity, Keepalive, Methods, Prompt, QuestionId, SessionBinding};
 use mux_ssh::keys::PublicKey;
 use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
@@ -98,10 +99,16 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
+    /// Which ways to log in are tried.
+    pub methods: Methods,
+    /// Ways that are not, and why; said where a server offers nothing else.
+    pub left_out: Vec<(AuthMethod, String)>,
     /// The socket of the agent that the command may use, unless the host's key is not verified.
     pub forward_agent: Option<Arc<str>>,
     /// When keys are changed.
     pub rekey: RekeyLimits,
+    /// Whether to hear of further keys of the host.
+    pub further_host_keys: bool,
 }
 
 /// Names one attempt of a request; answers to an attempt that is over are ignored.
@@ -133,6 +140,18 @@ pub enum Action {
         key: PublicKey,
         /// The certificate that it was shown in, or what is wrong with that one.
         certificate: Option<Shown>,
+        /// The server runs on this machine, as far as its address tells.
+        local: bool,
+    },
+    /// The host says that it has these keys too. Answered by [`Answer::ProveHostKeys`], or not.
+    LookAtHostKeys {
+        /// Of types that are allowed.
+        keys: Vec<PublicKey>,
+    },
+    /// The host proved that it has these keys too.
+    KeepHostKeys {
+        /// Never empty.
+        keys: Vec<PublicKey>,
     },
     /// Sign with a key of the user. Answered by [`Answer::Signed`].
     Sign {
@@ -147,7 +166,14 @@ pub enum Action {
         /// The session that the signature is for, to bind an agent to it.
         binding: SessionBinding,
     },
-    /// This attempt signs no more.
+    /// Ask somebody for what the server wants to know. Answered by [`Answer::Prompted`].
+    Prompt {
+        /// Which question of the client this is.
+        question: QuestionId,
+        /// What is asked.
+        prompt: Prompt,
+    },
+    /// This attempt signs no more, and nobody has to be asked for it.
     SigningOver,
     /// The server's habits, to be remembered.
     Remember(ServerMemory),
@@ -164,16 +190,6 @@ pub enum Action {
         /// Whether that was all there is, its end included.
         whole: bool,
     },
-}
-
-impl Action {
-    pub(super) fn judge(question: QuestionId, key: PublicKey, certificate: Option<Shown>) -> Self {
-        Self::JudgeHostKey {
-            question,
-            key,
-            certificate,
-        }
-    }
 }
 
 /// What a command may be given to read.
@@ -201,12 +217,21 @@ pub enum Answer {
         /// The judgement.
         judgement: Judgement,
     },
+    /// To [`Action::LookAtHostKeys`]: those that are wanted, if the host can prove that it has them.
+    ProveHostKeys(Vec<PublicKey>),
     /// To [`Action::Sign`].
     Signed {
         /// Which question.
         question: QuestionId,
         /// The signature blob, or why this key can't sign.
         signature: Result<Bytes, String>,
+    },
+    /// To [`Action::Prompt`].
+    Prompted {
+        /// Which question.
+        question: QuestionId,
+        /// As many as there were questions, or why there are none; that names the method.
+        answers: Result<Vec<Secret>, String>,
     },
     /// To [`Action::Feed`]; empty: there is no more.
     Fed(Bytes),

@@ -97,6 +97,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.signing = None;
         self.asking = false;
         self.tried = Vec::new();
+        self.half_way = false;
         self.farewell = None;
         self.ended = Ended::default();
         self.reach(cx, Stage::Dns);

@@ -1,7 +1,8 @@
 //! Agents: which keys they hold, and one socket for each connection that signs with one. Decides how many sockets are
 //! open at once; when an agent has taken too long is the hub's to say.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mux_core::Key;
-use mux_ssh::agent::{AgentEvent, AgentIdentity, AgentRequest};
+use mux_ssh::agent::{AgentEvent, AgentIdentity, AgentRequest, Keep};
 use mux_ssh::algorithms::SignatureAlgorithm;
 use mux_ssh::client::{QuestionId, SessionBinding};
-use mux_ssh::keys::PublicKey;
+use mux_ssh::keys::PrivateKey;
 
 use super::net::Net;
-use crate::hub::{Answer, Ticket};
+use crate::hub::{Answer, KeyId, Ticket};
 
 /// Sockets at once: agents fall over near a thousand, and sixteen already keep one busy.
 const MAX_SOCKETS: usize = 16;
@@ -45,7 +46,10 @@ pub(crate) struct Wanted {
     pub(crate) ticket: Ticket,
     pub(crate) question: QuestionId,
     pub(crate) socket: Arc<str>,
-    pub(crate) key: PublicKey,
+    /// What the agent knows the key by.
+    pub(crate) key: Bytes,
+    /// Somebody has to touch something first: no deadline runs meanwhile.
+    pub(crate) touch: bool,
     pub(crate) algorithm: SignatureAlgorithm,
     pub(crate) data: Bytes,
     pub(crate) binding: SessionBinding,
@@ -55,11 +59,20 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 enum Use {
     Listing(Arc<str>),
+    /// It is given this key.
+    Adding(Arc<str>),
     Signing {
         ticket: Ticket,
-        question: Option<QuestionId>,
+        question: Option<Asked>,
         socket: Arc<str>,
     },
+}
+
+/// A question of the client that the agent is answering.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    question: QuestionId,
+    touch: bool,
 }
 
 /// All agents of a run.
@@ -71,6 +84,8 @@ pub(crate) struct Agents {
     queue: VecDeque<Wanted>,
     answers: Vec<(Ticket, Answer)>,
     listed: bool,
+    given: HashSet<(Arc<str>, KeyId)>,
+    remarks: Vec<String>,
 }
 
 impl Agents {
@@ -103,6 +118,49 @@ impl Agents {
     pub(crate) fn sign(&mut self, net: &mut Net, wanted: Wanted) {
         self.queue.push_back(wanted);
         self.fill(net);
+    }
+
+    /// Gives the agent a key that was opened here, once a run and unless it has it.
+    pub(crate) fn give(
+        &mut self,
+        net: &mut Net,
+        socket: &Arc<str>,
+        (key, label): (KeyId, &Arc<str>),
+        private: &PrivateKey,
+        keep: Keep,
+    ) {
+        let has_it = match self.listings.get(socket) {
+            Some((Listing::Known(held), _)) => match &**held {
+                Ok(identities) => identities
+                    .iter()
+                    .any(|held| held.blob() == private.public().blob()),
+                // What is wrong with it has been said.
+                Err(_) => true,
+            },
+            Some((Listing::Pending, _)) | None => false,
+        };
+        if has_it || !self.given.insert((Arc::clone(socket), key)) {
+            return;
+        }
+        let comment = match private.comment() {
+            "" => label,
+            comment => comment,
+        };
+        let given = net.connect_agent(Path::new(&**socket)).and_then(|link| {
+            self.links.insert(link, Use::Adding(Arc::clone(label)));
+            let agent = net.agent(link).ok_or(ErrorKind::NotConnected)?;
+            agent.add(private, comment, keep).map_err(io::Error::other)
+        });
+        if let Err(error) = given {
+            let why = words(socket, error.kind());
+            self.remarks
+                .push(format!("{label} not added to the agent: {why}"));
+        }
+    }
+
+    /// What is said with `-v`, since the last call.
+    pub(crate) fn remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
     }
 
     /// This attempt signs no more.
@@ -141,7 +199,7 @@ impl Agents {
             Use::Listing(socket) if self.listings.get(socket).is_some_and(|(_, until)| *until <= now) => {
                 Some(*key)
             }
-            Use::Listing(_) | Use::Signing { .. } => None,
+            Use::Listing(_) | Use::Signing { .. } | Use::Adding(_) => None,
         });
         for key in late.collect::<Vec<_>>() {
             net.drop_agent(key);
@@ -167,6 +225,14 @@ impl Agents {
             }
             // An old agent does not know the request, and signs all the same.
             AgentEvent::Bound | AgentEvent::Refused(AgentRequest::BindSession) => {}
+            AgentEvent::Added => {
+                self.links.remove(&key);
+                net.drop_agent(key);
+            }
+            AgentEvent::Refused(AgentRequest::Add) => {
+                net.drop_agent(key);
+                self.closed(net, key, Some(ErrorKind::PermissionDenied));
+            }
         }
     }
 
@@ -177,16 +243,18 @@ impl Agents {
             Some(Use::Listing(socket)) => {
                 self.list(&socket, Err(format!("agent {socket}: {}", words(&socket, kind))));
             }
+            Some(Use::Adding(label)) => self
+                .remarks
+                .push(format!("{label} not added to the agent: {}", words("", kind))),
             Some(Use::Signing {
                 ticket,
                 question,
                 socket,
             }) => {
                 self.by_ticket.remove(&ticket);
-                if let Some(question) = question {
+                if let Some(asked) = question {
                     let signature = Err(format!("agent {socket}: {}", words(&socket, kind)));
-                    self.answers
-                        .push((ticket, Answer::Signed { question, signature }));
+                    self.answer(ticket, asked, signature);
                 }
                 self.fill(net);
             }
@@ -203,12 +271,21 @@ impl Agents {
 
     fn signed(&mut self, net: &mut Net, key: Key, signature: Result<Bytes, String>) {
         if let Some(Use::Signing { ticket, question, .. }) = self.links.get_mut(&key)
-            && let Some(question) = question.take()
+            && let Some(asked) = question.take()
         {
-            self.answers
-                .push((*ticket, Answer::Signed { question, signature }));
+            let ticket = *ticket;
+            self.answer(ticket, asked, signature);
         }
         self.fill(net);
+    }
+
+    fn answer(&mut self, ticket: Ticket, asked: Asked, signature: Result<Bytes, String>) {
+        let Asked { question, touch } = asked;
+        if touch {
+            self.answers.push((ticket, Answer::Asking(false)));
+        }
+        self.answers
+            .push((ticket, Answer::Signed { question, signature }));
     }
 
     /// Gives waiting signatures a socket, as long as there may be more.
@@ -234,7 +311,7 @@ impl Agents {
                 question: None,
                 ..
             } => Some((*key, *ticket)),
-            Use::Signing { .. } | Use::Listing(_) => None,
+            Use::Signing { .. } | Use::Listing(_) | Use::Adding(_) => None,
         });
         let Some((key, ticket)) = idle else {
             return false;
@@ -288,10 +365,16 @@ impl Agents {
 
     fn ask(&mut self, net: &mut Net, key: Key, wanted: &Wanted) {
         if let Some(Use::Signing { question, .. }) = self.links.get_mut(&key) {
-            *question = Some(wanted.question);
+            *question = Some(Asked {
+                question: wanted.question,
+                touch: wanted.touch,
+            });
+        }
+        if wanted.touch {
+            self.answers.push((wanted.ticket, Answer::Asking(true)));
         }
         if let Some(agent) = net.agent(key) {
-            agent.sign(wanted.key.blob(), wanted.algorithm, &wanted.data);
+            agent.sign(&wanted.key, wanted.algorithm, &wanted.data);
         }
     }
 }

@@ -2,6 +2,8 @@
 //! Reads the command line and the environment once and hands values on; every decision is made elsewhere.
 
 mod agents;
+mod asking;
+mod askpass;
 mod config;
 mod directories;
 mod effective;
@@ -11,6 +13,7 @@ mod fallback;
 mod feeding;
 mod forwarding;
 mod forwards;
+mod further_keys;
 mod gathering;
 mod host_keys;
 mod hosts;
@@ -18,16 +21,19 @@ mod in_file;
 mod input;
 mod interrupts;
 mod jumps;
+mod key_command;
 mod learning;
 mod lessons;
 mod limits;
 mod locals;
+mod methods;
 mod net;
 mod offers;
 mod openssh;
 mod outside;
 mod outward;
 mod pipe;
+mod prompting;
 mod proxies;
 mod questions;
 mod relay;

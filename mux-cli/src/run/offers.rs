@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use mux_ssh::Printable;
+use mux_ssh::agent::AgentIdentity;
 use mux_ssh::algorithms::{KeyType, PublicKeyAlgorithm};
 use mux_ssh::client::Identity;
 use mux_ssh::config::{Origin, Sourced};
-use mux_ssh::keys::PublicKey;
+use mux_ssh::keys::{Certificate, PublicKey};
 
 use super::agents::Held;
 use super::settings::Profile;
@@ -18,6 +19,8 @@ use crate::keyring::{Keyring, Unusable};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offers {
     keys: Vec<KeyId>,
+    /// Locked keys whose public half is not known: nothing can be offered of them before they are opened.
+    hidden: Vec<KeyId>,
     pub(crate) skipped: Vec<String>,
     /// What is wrong with files that somebody named: to be said even if another key works.
     pub(crate) complaints: Vec<String>,
@@ -26,92 +29,265 @@ pub(crate) struct Offers {
     pub(crate) remarks: Vec<String>,
     /// Keys in files that somebody named, and how to call them if they turn out to be of no use.
     named: Vec<(KeyId, String)>,
+    /// The files that all this comes from.
+    files: Vec<String>,
+}
+
+/// Something in a file that may be offered: a key, or the certificate of one.
+struct Candidate {
+    /// `None` where only a certificate was found.
+    key: Option<KeyId>,
+    certificate: Option<Arc<Certificate>>,
+    path: String,
+}
+
+impl Candidate {
+    fn blob<'a>(&'a self, keyring: &'a Keyring) -> Option<&'a [u8]> {
+        match &self.certificate {
+            Some(certificate) => Some(certificate.blob()),
+            None => keyring.blob(self.key?),
+        }
+    }
+
+    fn is_of(&self, key: &PublicKey, keyring: &Keyring) -> bool {
+        let plain = self.key.filter(|_| self.certificate.is_none());
+        plain.and_then(|plain| keyring.public(plain)) == Some(key)
+    }
 }
 
 impl Offers {
-    /// As `pubkey_prepare` of OpenSSH orders them: keys of the agent that are also named, in the agent's order; its
-    /// others; named ones that it does not have.
-    pub(crate) fn new(profile: &Profile, agent: Option<(&Arc<str>, &Held)>, keyring: &mut Keyring) -> Self {
+    /// As `pubkey_prepare` of OpenSSH orders them: certificates that the configuration names; keys of the agent that are
+    /// also named, in the agent's order; its others; named ones that it does not have, each with the certificate beside it.
+    /// `now` is in seconds since 1970.
+    pub(crate) fn new(
+        profile: &Profile,
+        agent: Option<(&Arc<str>, &Held)>,
+        keyring: &mut Keyring,
+        now: u64,
+    ) -> Self {
         let mut offers = Self::default();
         if let Some(reason) = &profile.keys_off {
             offers.skipped.push(reason.clone());
             return offers;
         }
+        let certificates = offers.certificates(profile, keyring);
         let mut files = offers.files(profile, keyring);
-        let mut others = Vec::new();
         match agent {
             Some((socket, Ok(identities))) => {
-                for identity in identities {
-                    let named = files
-                        .iter()
-                        .position(|(key, _)| keyring.public(*key) == Some(&identity.key));
-                    match named {
-                        Some(at) => {
-                            let (_, path) = files.remove(at);
-                            offers.keys.push(keyring.agent(socket, identity, Some(path)));
-                        }
-                        None if !profile.identities_only => {
-                            others.push(keyring.agent(socket, identity, None))
-                        }
-                        None => {}
-                    }
-                }
+                let ours = |identity: &&AgentIdentity| {
+                    let blob = Some(identity.blob());
+                    certificates.iter().all(|named| named.blob(keyring) != blob)
+                };
+                let identities: Vec<&AgentIdentity> = identities.iter().filter(ours).collect();
+                offers.of_agent(profile, (socket, &identities), &mut files, keyring);
             }
             Some((_, Err(reason))) => offers.skipped.push(reason.clone()),
             None => {}
         }
-        offers.keys.append(&mut others);
-        for (key, _) in files {
-            if keyring.is_public_only(key) {
-                offers.skip(key, keyring, "only the public half, and no agent has the other");
-            } else {
-                offers.keys.push(key);
-            }
+        for candidate in &files {
+            offers.add_file(candidate, &files, keyring, now);
         }
+        let behind = offers.keys.split_off(0);
+        for candidate in &certificates {
+            offers.add_certified(candidate, &behind, &files, keyring, now);
+        }
+        offers.keys.extend(behind);
         offers.leave_out(profile, keyring);
         offers
     }
 
-    fn files<'a>(&mut self, profile: &'a Profile, keyring: &mut Keyring) -> Vec<(KeyId, &'a str)> {
-        let mut files = Vec::new();
+    /// Takes what the agent has too out of `files`.
+    fn of_agent(
+        &mut self,
+        profile: &Profile,
+        (socket, identities): (&Arc<str>, &[&AgentIdentity]),
+        files: &mut Vec<Candidate>,
+        keyring: &mut Keyring,
+    ) {
+        let mut others = Vec::new();
+        for identity in identities {
+            let blob = Some(identity.blob());
+            match files.iter().position(|file| file.blob(keyring) == blob) {
+                Some(at) => {
+                    let file = files.remove(at);
+                    self.keys.push(keyring.agent(socket, identity, Some(&file.path)));
+                }
+                None if !profile.identities_only => others.push(keyring.agent(socket, identity, None)),
+                None => {}
+            }
+        }
+        self.keys.append(&mut others);
+    }
+
+    fn add_file(&mut self, file: &Candidate, files: &[Candidate], keyring: &mut Keyring, now: u64) {
+        match (&file.certificate, file.key) {
+            (Some(_), _) => {
+                let agent = self.keys.clone();
+                self.add_certified(file, &agent, files, keyring, now);
+            }
+            (None, Some(key)) => match keyring.lacks(key) {
+                Some(reason) => self.skip(key, keyring, &reason),
+                None if keyring.public(key).is_none() => {
+                    let path = Printable::new(&file.path);
+                    self.skipped.push(format!(
+                        "{path}: encrypted, its public half too; ssh-keygen -y -f {path} > {path}.pub writes it beside"
+                    ));
+                    self.hidden.push(key);
+                }
+                None => self.keys.push(key),
+            },
+            (None, None) => {}
+        }
+    }
+
+    /// Adds a certificate, if there is a key that can sign for it: one of those that are offered by themselves, as with
+    /// ssh, or the one beside it.
+    fn add_certified(
+        &mut self,
+        file: &Candidate,
+        offered: &[KeyId],
+        files: &[Candidate],
+        keyring: &mut Keyring,
+        now: u64,
+    ) {
+        let Some(certificate) = &file.certificate else {
+            return;
+        };
+        let path = Printable::new(&file.path);
+        let is_its = |key: &&KeyId| {
+            keyring.certificate(**key).is_none() && keyring.public(**key) == Some(certificate.key())
+        };
+        let beside = || {
+            files
+                .iter()
+                .find(|file| file.is_of(certificate.key(), keyring))?
+                .key
+        };
+        let signer = offered.iter().find(is_its).copied().or_else(beside);
+        let signer = signer.filter(|signer| keyring.lacks(*signer).is_none());
+        let Some(signer) = signer else {
+            return self
+                .skipped
+                .push(format!("{path}: no key that can sign for this certificate"));
+        };
+        let label = match certificate.check_time(now) {
+            Ok(()) => path.to_string(),
+            Err(refusal) => format!("{path} ({refusal})"),
+        };
+        self.keys.push(keyring.certified(certificate, signer, &label));
+    }
+
+    /// The certificates that the configuration names.
+    fn certificates(&mut self, profile: &Profile, keyring: &mut Keyring) -> Vec<Candidate> {
+        let mut certificates: Vec<Candidate> = Vec::new();
+        for file in &profile.certificate_files {
+            self.files.push(file.value.clone());
+            match keyring.certificate_file(&file.value) {
+                Ok(certificate) => certificates.push(Candidate {
+                    key: None,
+                    certificate: Some(certificate),
+                    path: file.value.clone(),
+                }),
+                Err(why) => self.unusable(file, "certificate", why),
+            }
+        }
+        certificates
+    }
+
+    fn files(&mut self, profile: &Profile, keyring: &mut Keyring) -> Vec<Candidate> {
+        let mut files: Vec<Candidate> = Vec::new();
         let mut all_defaults = true;
         for file in &profile.identity_files {
-            let name = called(file);
+            let name = called(file, "identity file");
             all_defaults &= name.is_none();
-            match keyring.file(&file.value) {
-                Ok(key) if files.iter().all(|(known, _)| *known != key) => {
-                    files.push((key, file.value.as_str()));
+            self.files.push(file.value.clone());
+            let key = match keyring.file(&file.value) {
+                Ok(key) if files.iter().any(|known| known.key == Some(key)) => continue,
+                Ok(key) => {
                     self.named.extend(name.map(|name| (key, name)));
+                    Some(key)
                 }
-                Ok(_) => {}
-                Err(Unusable::Missing(_)) if name.is_none() => {}
+                Err(Unusable::Missing(_)) if name.is_none() => None,
                 Err(why) => {
-                    let is_remark = matches!(why, Unusable::Missing(_)) && file.origin != Origin::CommandLine;
-                    let (Unusable::Missing(reason) | Unusable::Because(reason)) = why;
-                    let list = match is_remark {
-                        true => &mut self.remarks,
-                        false => &mut self.complaints,
-                    };
-                    list.extend(name.map(|name| format!("{name} not used: {reason}")));
-                    let path = Printable::new(&file.value);
-                    self.skipped.push(format!("{path}: {reason}"));
+                    self.unusable(file, "identity file", why);
+                    None
                 }
+            };
+            files.extend(key.map(|key| Candidate {
+                key: Some(key),
+                certificate: None,
+                path: file.value.clone(),
+            }));
+            if profile.certificate_files.is_empty() {
+                files.extend(self.beside(&file.value, key, keyring));
             }
         }
         if all_defaults {
-            // Nobody has chosen an order, and an RSA signature costs fifty times one by Ed25519.
-            files.sort_by_key(|(key, _)| {
-                keyring
-                    .public(*key)
-                    .is_some_and(|key| key.key_type() == KeyType::Rsa)
+            // Nobody has chosen an order: certificates first, as ssh does it, and RSA last, of which a signature costs
+            // fifty times one by Ed25519.
+            files.sort_by_key(|file| {
+                let key = file.key.and_then(|key| keyring.public(key));
+                let is_rsa = key.is_some_and(|key| key.key_type() == KeyType::Rsa);
+                (file.certificate.is_none(), is_rsa)
             });
         }
         files
     }
 
+    /// The certificate beside a key, `-cert.pub` for which nobody has to name it.
+    fn beside(&mut self, path: &str, key: Option<KeyId>, keyring: &mut Keyring) -> Option<Candidate> {
+        let path = format!("{path}-cert.pub");
+        let read = keyring.certificate_file(&path);
+        self.files.push(path.clone());
+        match read {
+            Ok(certificate) => Some(Candidate {
+                key,
+                certificate: Some(certificate),
+                path,
+            }),
+            Err(Unusable::Missing(_)) => None,
+            Err(Unusable::Because(reason)) => {
+                let path = Printable::new(&path);
+                self.complaints.push(format!("{path} not used: {reason}"));
+                self.skipped.push(format!("{path}: {reason}"));
+                None
+            }
+        }
+    }
+
+    /// A file that is of no use.
+    fn unusable(&mut self, file: &Sourced<String>, what: &str, why: Unusable) {
+        let is_remark = matches!(why, Unusable::Missing(_)) && file.origin != Origin::CommandLine;
+        let (Unusable::Missing(reason) | Unusable::Because(reason)) = why;
+        let list = match is_remark {
+            true => &mut self.remarks,
+            false => &mut self.complaints,
+        };
+        list.extend(called(file, what).map(|name| format!("{name} not used: {reason}")));
+        let path = Printable::new(&file.value);
+        self.skipped.push(format!("{path}: {reason}"));
+    }
+
+    /// Whether all this is still what the files say.
+    pub(crate) fn is_fresh(&self, keyring: &Keyring) -> bool {
+        let opened = |key: &KeyId| !keyring.is_locked(*key);
+        !self.hidden.iter().any(opened) && !self.files.iter().any(|path| keyring.has_changed(path))
+    }
+
+    /// A key that has to be opened before anything can be offered of it, if it is the only one or one that somebody named.
+    pub(crate) fn to_open_first(&self) -> Option<KeyId> {
+        let is_wanted =
+            |key: &&KeyId| self.keys.is_empty() || self.named.iter().any(|(named, _)| named == *key);
+        self.hidden.iter().find(is_wanted).copied()
+    }
+
     fn leave_out(&mut self, profile: &Profile, keyring: &Keyring) {
         for key in std::mem::take(&mut self.keys) {
-            match keyring.public(key).map(|public| reason_against(public, profile)) {
+            let certified = keyring.certificate(key).is_some();
+            match keyring
+                .public(key)
+                .map(|public| reason_against(public, certified, profile))
+            {
                 Some(Some(reason)) => self.skip(key, keyring, &reason),
                 Some(None) => self.keys.push(key),
                 None => {}
@@ -147,12 +323,12 @@ impl Offers {
 }
 
 /// What a file is called if it is of no use, with the line that names it; `None`: it is a default, nobody named it.
-fn called(file: &Sourced<String>) -> Option<String> {
+fn called(file: &Sourced<String>, what: &str) -> Option<String> {
     let path = Printable::new(&file.value);
     match &file.origin {
         Origin::Default => None,
-        Origin::CommandLine => Some(format!("identity file {path}")),
-        Origin::File { .. } => Some(format!("{}: identity file {path}", file.origin)),
+        Origin::CommandLine => Some(format!("{what} {path}")),
+        Origin::File { .. } => Some(format!("{}: {what} {path}", file.origin)),
     }
 }
 
@@ -161,9 +337,9 @@ fn offer(key: KeyId, worked: Option<&str>, keyring: &Keyring) -> Option<Offer> {
     let proven = worked.is_some() && worked == keyring.fingerprint(key);
     let identity = Identity {
         key: public.clone(),
-        certificate: None,
+        certificate: keyring.certificate(key).cloned(),
         proven,
-        hardware: false,
+        hardware: public.key_type().is_security_key(),
     };
     Some(Offer {
         identity,
@@ -173,8 +349,10 @@ fn offer(key: KeyId, worked: Option<&str>, keyring: &Keyring) -> Option<Offer> {
 }
 
 /// Why the configuration forbids a key, if it does.
-fn reason_against(key: &PublicKey, profile: &Profile) -> Option<String> {
-    let accepts = |algorithm: &PublicKeyAlgorithm| algorithm.key_type() == key.key_type();
+fn reason_against(key: &PublicKey, certified: bool, profile: &Profile) -> Option<String> {
+    let accepts = |algorithm: &PublicKeyAlgorithm| {
+        algorithm.key_type() == key.key_type() && algorithm.is_certificate() == certified
+    };
     if !profile.accepted.iter().any(accepts) {
         return Some("not among PubkeyAcceptedAlgorithms".to_owned());
     }

@@ -8,19 +8,24 @@ use std::time::{Duration, Instant};
 
 use mux_core::Mailbox;
 use mux_ssh::algorithms::KeyType;
+use mux_ssh::keys::PublicKey;
 
 use super::agents::{Agents, Listing};
 use super::gathering::{Gathering, Unknown};
+use super::host_keys::ShownKey;
 use super::hosts::Hosts;
 use super::input::Input;
 use super::learning::Learning;
 use super::limits;
 use super::net::{Heard, Net};
 use super::offers::Offers;
+use super::prompting::Prompting;
 use super::questions::Questions;
 use super::settings::{Prepared as Target, Profile};
-use super::signing::Waiting;
+use super::signing::{Waiter, Waiting};
 use super::task::{Done, Task};
+use super::wall_clock;
+use crate::hub::ids::IdMap;
 use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -34,9 +39,11 @@ pub(crate) struct Known {
     pub(super) host: HostId,
     pub(super) profile: Arc<Profile>,
     server: Server,
-    user: String,
+    pub(super) user: String,
     /// As it was asked for.
     pub(super) shown: Typed,
+    /// The key by which it was known, if that was no certificate.
+    pub(super) accepted: Option<PublicKey>,
     /// It is only on the way to others.
     pub(super) is_hop: bool,
     /// The types of host key that the server was asked for first, until it is asked for others.
@@ -56,6 +63,7 @@ impl Known {
             server,
             user: target.request.user.clone(),
             shown: shown.clone(),
+            accepted: None,
             is_hop: false,
             asked_for: None,
         }
@@ -76,8 +84,8 @@ impl Known {
 /// The outside of a hub.
 #[derive(Debug)]
 pub(crate) struct Outside {
-    pub(super) targets: HashMap<RequestId, Known>,
-    offers: HashMap<usize, (Arc<Profile>, Arc<Offers>)>,
+    pub(super) targets: IdMap<RequestId, Known>,
+    offers: IdMap<usize, (Arc<Profile>, Arc<Offers>)>,
     pub(super) keyring: Keyring,
     pub(super) agents: Agents,
     pub(super) hosts: Hosts,
@@ -90,9 +98,11 @@ pub(crate) struct Outside {
     /// Attempts that wait for the list of an agent.
     unprepared: Vec<Ticket>,
     /// Signatures that wait for a passphrase, by key.
-    pub(super) locked: HashMap<KeyId, Vec<Waiting>>,
+    pub(super) locked: HashMap<KeyId, Vec<Waiter>>,
     /// What a person is asked.
     pub(super) questions: Questions,
+    /// What servers want to know.
+    pub(super) prompting: Prompting,
     /// Unknown host keys for the next question, and those of the one that is being asked.
     pub(super) gathering: Gathering,
     pub(super) asked: Vec<Unknown>,
@@ -141,8 +151,8 @@ impl Outside {
             None => Gathering::default(),
         };
         Self {
-            targets: HashMap::new(),
-            offers: HashMap::new(),
+            targets: IdMap::default(),
+            offers: IdMap::default(),
             keyring: Keyring::default(),
             agents: Agents::default(),
             hosts,
@@ -154,6 +164,7 @@ impl Outside {
             unprepared: Vec::new(),
             locked: HashMap::new(),
             questions: Questions::default(),
+            prompting: Prompting::default(),
             gathering,
             asked: Vec::new(),
             asks_no_more: false,
@@ -165,6 +176,7 @@ impl Outside {
 
     /// Hears of a target, which is shown to people as `shown`.
     pub(crate) fn add(&mut self, target: &Target, shown: &Typed) {
+        self.prompting.add(&target.request.user);
         self.targets.insert(target.request.id, Known::new(target, shown));
     }
 
@@ -192,7 +204,19 @@ impl Outside {
                 question,
                 key,
                 certificate,
-            } => self.judge(now, ticket, question, key, certificate),
+                local,
+            } => {
+                let shown = ShownKey {
+                    ticket,
+                    question,
+                    key,
+                    certificate,
+                    local,
+                };
+                self.judge(now, shown);
+            }
+            Action::LookAtHostKeys { keys } => self.look_at_host_keys(ticket, &keys),
+            Action::KeepHostKeys { keys } => self.keep_host_keys(now, ticket, keys),
             Action::Sign {
                 question,
                 key,
@@ -213,13 +237,10 @@ impl Outside {
                     },
                 );
             }
-            Action::SigningOver => {
-                self.agents.over(net, ticket);
-                for waiting in self.locked.values_mut() {
-                    waiting.retain(|waiting| waiting.ticket != ticket);
-                }
-                self.collect(now, net);
+            Action::Prompt { question, prompt } => {
+                self.prompt(now, net, ticket, (question, prompt));
             }
+            Action::SigningOver => self.login_over(now, net, ticket),
             Action::Feed(wish) => self.feed(now, ticket, wish),
             Action::FeedOver { taken, whole } => self.feed_over(ticket, taken, whole),
             Action::Remember(memory) => self.remember(ticket, |known, state| {
@@ -236,6 +257,16 @@ impl Outside {
                 state.forget_key(&known.server, &known.user);
             }),
         }
+    }
+
+    /// An attempt needs no signature and no answer any more.
+    fn login_over(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
+        self.agents.over(net, ticket);
+        self.prompting.forget(ticket);
+        for waiting in self.locked.values_mut() {
+            waiting.retain(|waiting| waiting.ticket() != ticket);
+        }
+        self.collect(now, net);
     }
 
     fn remember(&mut self, ticket: Ticket, learn: impl FnOnce(&Known, &mut State)) {
@@ -267,7 +298,9 @@ impl Outside {
         warnings.extend(self.input.iter_mut().flat_map(Input::warnings));
         warnings.append(&mut self.complaints.waiting);
         let warnings = warnings.into_iter().map(|text| (Level::Warning, text));
-        let remarks = self.remarks.waiting.drain(..);
+        let given = self.agents.remarks().into_iter();
+        let kept = self.hosts.remarks().into_iter();
+        let remarks = self.remarks.waiting.drain(..).chain(given).chain(kept);
         warnings
             .chain(remarks.map(|text| (Level::Verbose, text)))
             .collect()
@@ -289,7 +322,8 @@ impl Outside {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let questions = self.host_keys_due();
+        let questions = [self.host_keys_due(), self.prompts_due()];
+        let questions = questions.into_iter().flatten().min();
         [self.pool.poll_timeout(), self.agents.poll_timeout(), questions]
             .into_iter()
             .flatten()
@@ -300,6 +334,7 @@ impl Outside {
     pub(crate) fn stood_still(&mut self, late: Duration) {
         self.agents.stood_still(late);
         self.gathering.stood_still(late);
+        self.prompting.stood_still(late);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant, net: &mut Net) {
@@ -307,6 +342,9 @@ impl Outside {
         self.agents.handle_timeout(now, net);
         if self.host_keys_due().is_some_and(|at| at <= now) {
             self.ask_about_host_keys(now, net);
+        }
+        if self.prompts_due().is_some_and(|at| at <= now) {
+            self.ask_prompts(now, net);
         }
         self.collect(now, net);
     }
@@ -333,7 +371,7 @@ impl Outside {
         self.answers.push_back((ticket, answer));
     }
 
-    fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
+    pub(super) fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
         let Some(known) = self.targets.get(&ticket.request) else {
             return;
         };
@@ -341,6 +379,11 @@ impl Outside {
         let Some(offers) = self.offers(now, net, &profile) else {
             return self.unprepared.push(ticket);
         };
+        if let Some(key) = offers.to_open_first()
+            && self.has_to_be_opened(now, net, key, ticket)
+        {
+            return;
+        }
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
@@ -365,7 +408,9 @@ impl Outside {
     fn offers(&mut self, now: Instant, net: &mut Net, profile: &Arc<Profile>) -> Option<Arc<Offers>> {
         // The profile is kept beside its offers, so that its address names no other one.
         let name = Arc::as_ptr(profile).addr();
-        if let Some((_, offers)) = self.offers.get(&name) {
+        if let Some((_, offers)) = self.offers.get(&name)
+            && offers.is_fresh(&self.keyring)
+        {
             return Some(Arc::clone(offers));
         }
         let socket: Option<Arc<str>> = profile.agent.as_deref().map(Arc::from);
@@ -377,7 +422,12 @@ impl Outside {
             Some(_) | None => None,
         };
         let agent = socket.as_ref().zip(listing.as_deref());
-        let offers = Arc::new(Offers::new(profile, agent, &mut self.keyring));
+        let offers = Arc::new(Offers::new(
+            profile,
+            agent,
+            &mut self.keyring,
+            wall_clock::unix_seconds(),
+        ));
         offers
             .complaints
             .iter()
@@ -404,11 +454,17 @@ impl Outside {
             Done::Read { ticket, result } => self.fed(ticket, result),
             Done::Arrived(arrival) => self.arrived(now, arrival),
             // Nobody asks any more if it was given up meanwhile.
-            Done::Unlocked { .. } | Done::Confirmed(_) if self.questions.asking.take().is_none() => {}
+            Done::Unlocked { .. } | Done::Answered { .. } | Done::Confirmed(_)
+                if self.questions.asking.take().is_none() => {}
             Done::Unlocked { key, result } => {
                 self.unlocked(now, net, key, result);
                 self.ask_next(now, net);
             }
+            Done::Answered { subject, answers } => {
+                self.answered(&subject, answers);
+                self.ask_next(now, net);
+            }
+            Done::KeysTold { shown, printed } => self.keys_told(now, *shown, printed),
             Done::Confirmed(yes) => {
                 self.confirmed(now, yes);
                 self.ask_next(now, net);

@@ -7,11 +7,13 @@ use std::time::Instant;
 
 use mux_ssh::keys::KeyFile;
 
+use super::asking::{self, Asker, Prompt};
 use super::gathering::wording;
 use super::net::Net;
 use super::outside::Outside;
+use super::prompting::Subject;
 use super::task::Task;
-use super::terminal::{self, Prompt};
+use super::terminal;
 use crate::hub::{KeyId, RequestId};
 use crate::targets::fold;
 
@@ -23,6 +25,8 @@ const NO_TERMINAL: &str = "needs a passphrase, and there is no terminal to ask o
 pub(super) enum Question {
     /// The passphrase of a key.
     Passphrase(KeyId, Arc<KeyFile>),
+    /// What servers want to know.
+    Prompt(Subject),
     /// Whether the host keys are right that were gathered until then.
     HostKeys,
 }
@@ -32,8 +36,8 @@ pub(super) enum Question {
 pub(super) struct Questions {
     pub(super) asking: Option<Prompt>,
     next: VecDeque<Question>,
-    /// Whether there is a terminal, once somebody has looked.
-    terminal: Option<bool>,
+    /// Whether there is anybody to ask, once that was looked for.
+    possible: Option<bool>,
 }
 
 impl Questions {
@@ -42,8 +46,8 @@ impl Questions {
         let is_there = self.next.iter().any(|other| match (other, &question) {
             (Question::Passphrase(one, _), Question::Passphrase(other, _)) => one == other,
             (Question::HostKeys, Question::HostKeys) => true,
-            (Question::Passphrase(..), Question::HostKeys)
-            | (Question::HostKeys, Question::Passphrase(..)) => false,
+            (Question::Prompt(one), Question::Prompt(other)) => one == other,
+            (Question::Passphrase(..) | Question::Prompt(_) | Question::HostKeys, _) => false,
         });
         if !is_there {
             self.next.push_back(question);
@@ -55,9 +59,9 @@ impl Questions {
         self.next.iter().any(|next| matches!(next, Question::HostKeys))
     }
 
-    /// Whether there is a terminal to ask on.
+    /// Whether there is anybody to ask.
     pub(super) fn has_terminal(&mut self) -> bool {
-        *self.terminal.get_or_insert_with(terminal::is_there)
+        *self.possible.get_or_insert_with(asking::is_possible)
     }
 }
 
@@ -68,6 +72,22 @@ impl Outside {
             && let Some(question) = self.questions.next.pop_front()
         {
             match question {
+                Question::Prompt(subject) => {
+                    let Some(asked) = self.asked(&subject) else {
+                        // Whoever comes later asks for itself.
+                        self.nobody_waits(&subject);
+                        continue;
+                    };
+                    let about = subject.clone();
+                    let task = |asker| Task::Ask {
+                        subject: about,
+                        asked,
+                        asker,
+                    };
+                    if !self.start_asking(now, net, task) {
+                        self.nobody_to_ask(&subject);
+                    }
+                }
                 // Queued while it was being asked for.
                 Question::Passphrase(key, _) if !self.keyring.is_locked(key) => {}
                 Question::Passphrase(key, file) => {
@@ -84,10 +104,7 @@ impl Outside {
                 }
                 Question::HostKeys => {
                     self.asked = self.gathering.take();
-                    let names = |requests: &[RequestId]| {
-                        let known = requests.iter().filter_map(|request| self.targets.get(request));
-                        fold(known.map(|known| &known.shown))
-                    };
+                    let names = |requests: &[RequestId]| self.names(requests);
                     let wording = wording(&self.asked, names, self.learning.is_none());
                     if !self.start_asking(now, net, |asker| Task::Confirm { wording, asker }) {
                         self.confirmed(now, false);
@@ -97,14 +114,15 @@ impl Outside {
         }
     }
 
-    /// Opens the terminal and hands it to a thread; false: there is none.
-    fn start_asking(
-        &mut self,
-        now: Instant,
-        net: &mut Net,
-        task: impl FnOnce(terminal::Asker) -> Task,
-    ) -> bool {
-        let started = terminal::open().and_then(|(prompt, asker)| {
+    /// The folded names of targets, as they were asked for.
+    pub(super) fn names(&self, requests: &[RequestId]) -> String {
+        let known = requests.iter().filter_map(|request| self.targets.get(request));
+        fold(known.map(|known| &known.shown))
+    }
+
+    /// Finds somebody to ask and hands them to a thread; false: there is nobody.
+    fn start_asking(&mut self, now: Instant, net: &mut Net, task: impl FnOnce(Asker) -> Task) -> bool {
+        let started = asking::open().and_then(|(prompt, asker)| {
             self.pool.submit(now, task(asker))?;
             Ok(prompt)
         });
@@ -121,7 +139,11 @@ impl Outside {
     pub(super) fn waiting_for_answers(&self) -> Vec<RequestId> {
         let host_keys = self.gathering.waiting().chain(&self.asked);
         let host_keys = host_keys.map(|unknown| unknown.ticket.request);
-        self.waiting_for_passphrase().chain(host_keys).collect()
+        let prompts = self.prompting.waiting();
+        self.waiting_for_passphrase()
+            .chain(host_keys)
+            .chain(prompts)
+            .collect()
     }
 
     /// Nobody is asked any more: the run is to end.
@@ -133,6 +155,7 @@ impl Outside {
         }
         self.give_up_passphrases();
         self.give_up_host_keys();
+        self.give_up_prompts();
     }
 
     /// The process is to stop for a while: the terminal is given back until it goes on.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use mux_ssh::agent::Keep;
 use mux_ssh::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 use mux_ssh::client::Keepalive;
-use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
+use mux_ssh::config::{AddKeysToAgent, AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced, YesNoAsk};
 use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
+use super::methods::Ways;
 use super::{forwarding, unsupported};
 use crate::hub::{Level, Request, RequestId, Route, SshOptions, Transport};
 use crate::plan::{Action, Connection, Family, Plan};
@@ -38,8 +40,12 @@ const MAX_REKEY_BYTES: u64 = 16 << 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Profile {
     pub(crate) identity_files: Vec<Sourced<String>>,
+    /// Certificates that the configuration names; if it names none, those beside the keys count.
+    pub(crate) certificate_files: Vec<Sourced<String>>,
     pub(crate) identities_only: bool,
     pub(crate) agent: Option<String>,
+    /// Whether the agent gets keys that are opened here.
+    pub(crate) give_to_agent: Option<Keep>,
     /// Nobody may be asked anything.
     pub(crate) batch: bool,
     /// Why no key may be used at all.
@@ -51,6 +57,12 @@ pub(crate) struct Profile {
     pub(crate) user_known_hosts: Vec<String>,
     pub(crate) global_known_hosts: Vec<String>,
     pub(crate) policy: HostKeyPolicy,
+    /// Whether further keys of a host are kept.
+    pub(crate) update: YesNoAsk,
+    /// The key of a server on this machine is taken as it is.
+    pub(crate) trusts_localhost: bool,
+    /// The program that knows further keys, with its arguments.
+    pub(crate) key_command: Option<Vec<String>>,
     pub(crate) hash_known_hosts: bool,
     /// Files with keys that no host may show.
     pub(crate) revoked_host_keys: Vec<String>,
@@ -166,7 +178,7 @@ impl Settings {
     ) -> Result<Prepared, String> {
         let connection = &plan.connection;
         let forwarding = forwarding::decide(&config, connection, self.hosts);
-        let options = ssh_options(&config, connection, forwarding.socket)?;
+        let options = ssh_options(&config, connection, self.hosts, forwarding.socket)?;
         let options = shared(&mut self.options, options);
         let host_key_name = match &config.host_key_alias {
             Some(alias) => HostId::alias(&alias.value),
@@ -199,16 +211,7 @@ impl Settings {
             command_timeout: plan.timeout,
         };
         let mut profile = profile(config)?;
-        match &plan.action {
-            Action::Run(_) | Action::ListHosts => {}
-            // Whatever is new is written down, unless somebody has to look at it first.
-            Action::LearnHosts(learn) => {
-                profile.policy = match learn.yes || learn.from.is_some() {
-                    true => HostKeyPolicy::AcceptNew,
-                    false => HostKeyPolicy::Ask,
-                }
-            }
-        }
+        profile.policy = policy(plan, profile.policy);
         let profile = shared(&mut self.profile, profile);
         Ok(Prepared {
             request,
@@ -218,6 +221,15 @@ impl Settings {
             notes,
             warnings,
         })
+    }
+}
+
+/// Whatever is new is written down where host keys are learned, unless somebody has to look at it first.
+fn policy(plan: &Plan, configured: HostKeyPolicy) -> HostKeyPolicy {
+    match &plan.action {
+        Action::Run(_) | Action::ListHosts => configured,
+        Action::LearnHosts(learn) if learn.yes || learn.from.is_some() => HostKeyPolicy::AcceptNew,
+        Action::LearnHosts(_) => HostKeyPolicy::Ask,
     }
 }
 
@@ -254,14 +266,20 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
 fn ssh_options(
     config: &HostConfig,
     connection: &Connection,
+    hosts: usize,
     forward_agent: Option<Arc<str>>,
 ) -> Result<SshOptions, String> {
+    let Ways { methods, left_out } = Ways::new(config, hosts <= 1);
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
+        methods,
+        left_out,
         family: family(config, connection),
         forward_agent,
         rekey: rekey(config),
+        further_host_keys: config.host_keys.update_host_keys.value != YesNoAsk::No
+            && !config.user_known_hosts_files.value.is_empty(),
     })
 }
 
@@ -326,18 +344,34 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
     Ok(Profile {
         keys_off: keys_off(&config),
         identity_files: config.identity_files,
+        certificate_files: config.login.certificate_files,
         identities_only: config.identities_only,
         agent: config.identity_agent.value,
+        give_to_agent: give_to_agent(config.login.add_keys_to_agent.value),
         batch: config.batch_mode,
         accepted,
         rsa_bits: usize::try_from(config.required_rsa_size.value).unwrap_or(usize::MAX),
         user_known_hosts: config.user_known_hosts_files.value,
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
+        update: config.host_keys.update_host_keys.value,
+        trusts_localhost: config.host_keys.no_host_authentication_for_localhost.value
+            && config.host_key_alias.is_none(),
+        key_command: config.host_keys.known_hosts_command.map(|command| command.value),
         hash_known_hosts: config.hash_known_hosts,
         revoked_host_keys: config.host_keys.revoked_host_keys.value,
         authority_algorithms,
     })
+}
+
+fn give_to_agent(choice: AddKeysToAgent) -> Option<Keep> {
+    match choice {
+        AddKeysToAgent::No | AddKeysToAgent::Ask => None,
+        AddKeysToAgent::Add { confirm, lifetime } => Some(Keep {
+            confirm,
+            seconds: lifetime.map(|time| u32::try_from(time.as_secs()).unwrap_or(u32::MAX)),
+        }),
+    }
 }
 
 fn keys_off(config: &HostConfig) -> Option<String> {

@@ -6,13 +6,18 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mux_ssh::Secret;
 use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
 
+use super::asking::Asker;
 use super::gathering::Wording;
+use super::host_keys::ShownKey;
 use super::in_file::InFile;
+use super::key_command;
 use super::lessons::{Batch, Written};
+use super::prompting::{Asked, Subject};
 use super::source::Arrival;
-use super::terminal::{Asker, Echo};
+use super::terminal::Echo;
 use crate::files::FileError;
 use crate::hub::{KeyId, Ticket};
 use crate::pool::Work;
@@ -38,6 +43,17 @@ pub(crate) enum Task {
         label: Arc<str>,
         file: Arc<KeyFile>,
         asker: Asker,
+    },
+    /// Ask for what servers want to know.
+    Ask {
+        subject: Subject,
+        asked: Asked,
+        asker: Asker,
+    },
+    /// Run a `KnownHostsCommand`.
+    AskForKeys {
+        shown: Box<ShownKey>,
+        arguments: Vec<String>,
     },
     /// Ask about host keys.
     Confirm {
@@ -67,6 +83,16 @@ pub(crate) enum Done {
     Unlocked {
         key: KeyId,
         result: Result<PrivateKey, String>,
+    },
+    /// What servers wanted to know.
+    Answered {
+        subject: Subject,
+        answers: Result<Vec<Secret>, String>,
+    },
+    /// What a `KnownHostsCommand` printed.
+    KeysTold {
+        shown: Box<ShownKey>,
+        printed: Result<Vec<u8>, String>,
     },
     /// Whether host keys are right.
     Confirmed(bool),
@@ -98,6 +124,18 @@ impl Work for Task {
                 key,
                 result: unlock(&label, &file, asker),
             },
+            Self::Ask {
+                subject,
+                asked,
+                asker,
+            } => {
+                let answers = answers(&asked, asker);
+                Done::Answered { subject, answers }
+            }
+            Self::AskForKeys { shown, arguments } => Done::KeysTold {
+                shown,
+                printed: key_command::run(&arguments),
+            },
             Self::Confirm { wording, asker } => Done::Confirmed(confirm(&wording, asker)),
         }
     }
@@ -126,7 +164,7 @@ fn unlock(label: &str, file: &KeyFile, mut asker: Asker) -> Result<PrivateKey, S
         if passphrase.is_empty() {
             return Err("no passphrase given".to_owned());
         }
-        match file.unlock(Some(passphrase.as_bytes())) {
+        match file.unlock(Some(passphrase.expose())) {
             Ok(key) => return Ok(key),
             Err(KeyFileError::WrongPassphrase) => {
                 question = format!("Wrong. Enter passphrase for key '{label}': ")
@@ -137,6 +175,20 @@ fn unlock(label: &str, file: &KeyFile, mut asker: Asker) -> Result<PrivateKey, S
     Err(KeyFileError::WrongPassphrase.to_string())
 }
 
+/// Asks one after the other. An empty answer is one, to a question of a server; no password is no answer.
+fn answers(asked: &Asked, mut asker: Asker) -> Result<Vec<Secret>, String> {
+    let failed = |error: io::Error| format!("no answer: {error}");
+    asker.wait_until_free().map_err(failed)?;
+    let mut answers = Vec::with_capacity(asked.fields.len());
+    for (question, echo) in &asked.fields {
+        answers.push(asker.ask(question, *echo).map_err(failed)?);
+    }
+    match answers.as_slice() {
+        [password] if asked.is_password && password.is_empty() => Err("none given".to_owned()),
+        _ => Ok(answers),
+    }
+}
+
 /// Asks until there is an answer. One that can't be read is none, and means no.
 fn confirm(wording: &Wording, mut asker: Asker) -> bool {
     let mut question = wording.question.as_str();
@@ -144,7 +196,7 @@ fn confirm(wording: &Wording, mut asker: Asker) -> bool {
         asker.wait_until_free()?;
         loop {
             let answer = asker.ask(question, Echo::Shown)?;
-            match wording.understand(&answer) {
+            match wording.understand(&String::from_utf8_lossy(answer.expose())) {
                 Ok(answer) => return Ok(answer),
                 Err(again) => question = again,
             }

@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 
+use mux_ssh::Secret;
 use nix::sys::signal::{Signal as Raised, raise};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -130,19 +131,19 @@ impl Asker {
     }
 
     /// Asks, and reads one line. Blocks.
-    pub(crate) fn ask(&mut self, question: &str, echo: Echo) -> io::Result<Zeroizing<String>> {
+    pub(crate) fn ask(&mut self, question: &str, echo: Echo) -> io::Result<Secret> {
         self.terminal.show(question, echo)?;
         let line = self.line(question, echo);
         self.terminal.restore();
         line
     }
 
-    fn line(&mut self, question: &str, echo: Echo) -> io::Result<Zeroizing<String>> {
+    fn line(&mut self, question: &str, echo: Echo) -> io::Result<Secret> {
         let mut line = Zeroizing::new(Vec::with_capacity(MAX_PASSPHRASE));
-        let mut byte = [0];
+        let mut byte = Zeroizing::new([0]);
         while line.len() < MAX_PASSPHRASE {
             if self.is_told()? {
-                if self.owner.read(&mut byte)? == 0 {
+                if self.owner.read(&mut *byte)? == 0 {
                     return Err(given_up());
                 }
                 // Stopped without a warning, with the question still there and nothing shown: nothing to repeat.
@@ -152,17 +153,15 @@ impl Asker {
                 }
                 continue;
             }
-            match self.keys.read(&mut byte) {
+            match self.keys.read(&mut *byte) {
                 Ok(0) => break,
-                Ok(_) if byte == *b"\n" => break,
-                Ok(_) => line.extend_from_slice(&byte),
+                Ok(_) if *byte == *b"\n" => break,
+                Ok(_) => line.extend_from_slice(&*byte),
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
                 Err(error) => return Err(error),
             }
         }
-        String::from_utf8(std::mem::take(&mut *line))
-            .map(Zeroizing::new)
-            .map_err(|_| io::Error::from(ErrorKind::InvalidData))
+        Ok(Secret::from(line))
     }
 
     /// Waits for the terminal or the loop; true: the loop has something to say.

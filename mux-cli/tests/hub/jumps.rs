@@ -383,6 +383,31 @@ fn a_jump_host_that_dies_while_commands_run_leaves_each_in_the_state_it_was_in()
 }
 
 #[test]
+fn a_jump_host_that_falls_silent_is_given_up_after_its_probes_and_so_is_what_runs_behind_it() {
+    let mut sim = Sim::new(10, 2);
+    let route = hop(&mut sim, 1, gate(), Route::Direct);
+    for id in 0..2 {
+        let behaviour = Behaviour::Serving(Arc::new(server()), Plan::new(), Commands::Forever);
+        let request = target(&mut sim, id, behaviour, &route);
+        sim.submit(request);
+    }
+    sim.run_for(Duration::from_secs(2));
+    sim.net.mute(gate_address(1));
+    sim.run();
+    for id in 0..2 {
+        let (status, failure) = failure(&sim, id);
+        assert_eq!((status, failure.stage), (Status::Unknown, Stage::Command));
+        assert!(
+            failure.message.starts_with("connection lost, may have run: "),
+            "{failure:?}"
+        );
+        // Three probes of 15 s, for the jump host and for what is inside alike.
+        assert!(sim.finished(id).0 < Duration::from_secs(120));
+    }
+    assert_eq!(sim.net.open(), 0);
+}
+
+#[test]
 fn a_jump_host_that_was_lost_is_connected_to_again_for_those_who_come_later() {
     let mut sim = Sim::new(1, 2);
     let route = hop(&mut sim, 1, gate(), Route::Direct);
@@ -504,4 +529,50 @@ fn a_login_that_went_wrong_for_want_of_patience_is_made_again_for_all_that_wait(
         sim.log
     );
     assert_eq!(connects(&sim).len(), 2);
+}
+
+#[test]
+fn a_question_about_a_jump_hosts_key_is_asked_however_many_wait_behind_it() {
+    let mut sim = behind(200, 10, gate());
+    sim.first_judgements.push_back(Judgement::Later);
+    sim.run_for(Duration::from_secs(3600));
+    assert!(sim.hub.waits_for_judgements());
+    assert_eq!((sim.looked_at_later.len(), sim.net.open()), (1, 0));
+    sim.look_now(|_| Judgement::Accept);
+    assert!(!sim.hub.waits_for_judgements());
+    sim.run();
+    assert!((0..200).all(|id| sim.outcome(id).status == Status::Ok));
+    assert_eq!(connects(&sim), [gate_address(1); 2]);
+}
+
+#[test]
+fn questions_about_targets_keys_are_asked_while_their_jump_host_waits_for_nobody() {
+    let mut sim = behind(20, 10, gate());
+    sim.judgement = Judgement::Later;
+    sim.first_judgements.push_back(Judgement::Accept);
+    sim.run_for(Duration::from_secs(3600));
+    assert!(sim.hub.waits_for_judgements());
+    assert_eq!(sim.looked_at_later.len(), 20);
+    sim.judgement = Judgement::Accept;
+    sim.look_now(|_| Judgement::Accept);
+    sim.run();
+    assert!((0..20).all(|id| sim.outcome(id).status == Status::Ok));
+    assert_eq!(connects(&sim), [gate_address(1)]);
+}
+
+#[test]
+fn a_jump_host_whose_key_nobody_accepts_fails_all_behind_it() {
+    let mut sim = behind(20, 10, gate());
+    sim.first_judgements.push_back(Judgement::Later);
+    sim.run_for(Duration::from_secs(60));
+    sim.look_now(|_| Judgement::Refuse("host key not accepted".to_owned()));
+    sim.run();
+    for id in 0..20 {
+        assert_failed(
+            &sim,
+            id,
+            Status::HostKey,
+            "via gate1: hostkey: host key not accepted",
+        );
+    }
 }

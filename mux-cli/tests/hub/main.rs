@@ -13,6 +13,7 @@ mod jumps;
 mod login;
 mod pacing;
 mod parked;
+mod prompts;
 mod retries;
 mod sim;
 mod stdin;

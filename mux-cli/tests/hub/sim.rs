@@ -15,8 +15,9 @@ use mux_cli::hub::{
 use mux_core::LinkError;
 use mux_proto::{Close, Protocol, SendQueue};
 use mux_ssh::Client;
+use mux_ssh::Secret;
 use mux_ssh::algorithms::KeyType;
-use mux_ssh::client::{ChannelId, Event as Said, Identity, QuestionId};
+use mux_ssh::client::{ChannelId, Event as Said, Identity, Methods, Prompt, QuestionId};
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::server::key_file::Seed;
 use mux_ssh::server::{Authorized, Plan, ServerConfig};
@@ -120,6 +121,12 @@ pub(crate) struct Sim {
     /// Signatures are never given; tickets and questions that wait are here.
     pub(crate) agent_hangs: bool,
     pub(crate) waiting: Vec<Ticket>,
+    /// What somebody was asked.
+    pub(crate) prompts: Vec<(Ticket, QuestionId, Prompt)>,
+    /// What somebody says, one after the other; nobody answers behind the last.
+    pub(crate) prompt_answers: VecDeque<Result<&'static str, &'static str>>,
+    /// How requests log in.
+    pub(crate) methods: Methods,
     /// What commands read, once they ask for it; none: nothing comes, and no end.
     pub(crate) input: Option<Vec<u8>>,
     /// Which attempts asked for how much from where, and whether they might start over.
@@ -174,6 +181,9 @@ impl Sim {
             looked_at_later: Vec::new(),
             agent_hangs: false,
             waiting: Vec::new(),
+            prompts: Vec::new(),
+            prompt_answers: VecDeque::new(),
+            methods: Methods::default(),
             input: None,
             wishes: Vec::new(),
             taken: Vec::new(),
@@ -201,7 +211,10 @@ impl Sim {
             address: address.to_owned(),
             port: 22,
             user: "me".to_owned(),
-            transport: Transport::Ssh(Arc::new(SshOptions::default())),
+            transport: Transport::Ssh(Arc::new(SshOptions {
+                methods: self.methods.clone(),
+                ..SshOptions::default()
+            })),
             route: Route::Direct,
             command: Bytes::from_static(b"hostname"),
             env: Vec::new(),
@@ -320,6 +333,15 @@ impl Sim {
         }
     }
 
+    /// Somebody answers the last question at last.
+    pub(crate) fn answer_prompt(&mut self, said: &'static str) {
+        let (ticket, question, _) = self.prompts.last().unwrap().clone();
+        for answer in [Answer::Asking(false), prompted(question, Ok(said))] {
+            self.hub.answer(self.now, &mut self.net, ticket, answer);
+        }
+        self.settle();
+    }
+
     fn act(&mut self, ticket: Ticket, action: Action) {
         let answer = match action {
             Action::Prepare => Answer::Prepared(self.prepared()),
@@ -351,6 +373,14 @@ impl Sim {
                     signature: key.sign(algorithm, &data).map_err(|e| e.to_string()),
                 }
             }
+            Action::Prompt { question, prompt } => {
+                self.prompts.push((ticket, question, prompt));
+                match self.prompt_answers.pop_front() {
+                    Some(said) => prompted(question, said),
+                    None => Answer::Asking(true),
+                }
+            }
+            Action::LookAtHostKeys { .. } | Action::KeepHostKeys { .. } => return,
             Action::SigningOver | Action::RememberKey(_) => return,
             Action::Feed(wish) => {
                 self.wishes.push((ticket, wish));
@@ -573,6 +603,14 @@ impl Network {
         }
     }
 
+    /// The servers at this address say nothing any more, and nobody hears why.
+    pub(crate) fn mute(&mut self, address: SocketAddr) {
+        let there = |link: &&mut Link| link.address == address && link.carrier.is_none();
+        for link in self.links.values_mut().filter(there) {
+            link.server = None;
+        }
+    }
+
     /// Links that there are.
     pub(crate) fn open(&self) -> usize {
         self.links.len()
@@ -749,5 +787,14 @@ impl Links for Network {
 
     fn abort(&mut self, key: usize) {
         self.remove(key);
+    }
+}
+
+/// One answer, or why there is none.
+fn prompted(question: QuestionId, said: Result<&str, &str>) -> Answer {
+    let answers = said.map(|text| vec![Secret::from(text.to_owned())]);
+    Answer::Prompted {
+        question,
+        answers: answers.map_err(ToOwned::to_owned),
     }
 }

@@ -313,6 +313,10 @@ impl Call<'_, '_> {
             }
             client::Event::Stage(_)
             | client::Event::Banner(_)
+            | client::Event::Prompt { .. }
+            | client::Event::MethodRefused { .. }
+            | client::Event::PartialSuccess { .. }
+            | client::Event::PasswordExpired { .. }
             | client::Event::Greeting(_)
             | client::Event::Opened { .. }
             | client::Event::Eof { .. }

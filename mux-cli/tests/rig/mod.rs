@@ -40,6 +40,16 @@ impl Rig {
 
     /// With further lines of sshd_config.
     pub(crate) fn with(lines: &str) -> Self {
+        Self::started(lines, false)
+    }
+
+    /// A server with a user of its own, `deploy`, whose password is `secret` and who is root in everything else. The
+    /// password files and the rules of PAM are mounted over the machine's in a namespace that ends with the server.
+    pub(crate) fn with_password(lines: &str) -> Self {
+        Self::started(&format!("{lines}\nUsePAM yes\nLogLevel VERBOSE"), true)
+    }
+
+    fn started(lines: &str, password: bool) -> Self {
         let dir = tempfile::Builder::new().prefix("mux-rig").tempdir().unwrap();
         let host_key = write_key(&dir.path().join("host_key"));
         let user_key = write_key(&dir.path().join("id"));
@@ -52,7 +62,7 @@ impl Rig {
         };
         rig.know(&rig.host_key.clone());
         rig.configure("");
-        rig.start(lines);
+        rig.start(lines, password);
         rig
     }
 
@@ -93,7 +103,7 @@ impl Rig {
     /// The server goes, and one with further lines of sshd_config comes in its place.
     pub(crate) fn restart(&mut self, lines: &str) {
         self.stop();
-        self.start(lines);
+        self.start(lines, false);
     }
 
     fn stop(&mut self) {
@@ -103,7 +113,7 @@ impl Rig {
         }
     }
 
-    fn start(&mut self, lines: &str) {
+    fn start(&mut self, lines: &str, password: bool) {
         let dir = self.dir.path().display();
         let config = format!(
             "{lines}\nPort {}\nListenAddress 127.0.0.1\nHostKey {dir}/host_key\nAuthorizedKeysFile {dir}/authorized_keys\n\
@@ -116,7 +126,11 @@ impl Rig {
         let _ = fs::create_dir_all("/run/sshd");
         // Another one than the system's, where a test of newer ones asks for it.
         let program = std::env::var_os("MUX_TEST_SSHD").unwrap_or_else(|| "/usr/sbin/sshd".into());
-        let sshd = Command::new(program)
+        let mut command = match password {
+            true => self.among_own_users(&program),
+            false => Command::new(program),
+        };
+        let sshd = command
             .args(["-D", "-e", "-f", &self.text("sshd_config")])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -128,6 +142,34 @@ impl Rig {
                 .unwrap()
                 .contains("Server listening")
         });
+    }
+
+    /// A program for which other password files and rules of PAM stand in the place of the machine's.
+    pub(crate) fn among_own_users(&self, program: &std::ffi::OsStr) -> Command {
+        let users = fs::read_to_string("/etc/passwd").unwrap();
+        fs::write(
+            self.path("passwd"),
+            format!("{users}deploy:x:0:0::/root:/bin/sh\n"),
+        )
+        .unwrap();
+        // The word `secret`.
+        let shadow = "deploy:$6$muxtest1$uFMg69.c.kmm8UOXbd/GpmWSO6mDjtbFa5.ZVW7YNQ/ZZ//dKC/uEzz5Fbav4JcENGsP4MSFCGjJE4wFwe3id1:19000:0:99999:7:::\n";
+        fs::write(self.path("shadow"), shadow).unwrap();
+        let rules = "auth required pam_unix.so nodelay\naccount required pam_permit.so\nsession required pam_permit.so\n";
+        fs::write(self.path("pam"), rules).unwrap();
+        let over = [
+            ("passwd", "/etc/passwd"),
+            ("shadow", "/etc/shadow"),
+            ("pam", "/etc/pam.d/sshd"),
+        ];
+        let mounts: Vec<String> = over
+            .iter()
+            .map(|(name, place)| format!("mount --bind '{}' {place}", self.text(name)))
+            .collect();
+        let mut command = Command::new("unshare");
+        let line = format!("{} && exec \"$@\"", mounts.join(" && "));
+        command.args(["-m", "sh", "-c", &line, "sh"]).arg(program);
+        command
     }
 
     /// `mux run` with this configuration, not yet started.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use crate::rig::{Rig, wait_for, write_key};
 
 /// The answer of a server that accepts only keys that we don't have.
-fn denied(rig: &Rig, why: &str) -> String {
+pub(crate) fn denied(rig: &Rig, why: &str) -> String {
     let user = Command::new("id").arg("-un").output().unwrap();
     let user = String::from_utf8(user.stdout).unwrap();
     let _ = rig;

@@ -7,21 +7,28 @@
 
 mod asking;
 mod certificates;
+mod configuration;
 mod directories;
 mod environment;
 mod failures;
 mod forwarding;
+mod further_keys;
 mod host_keys;
 mod inputs;
+mod key_command;
 mod keys;
 mod learning;
 mod limits;
+mod login_matrix;
 mod openssh;
+mod passwords;
 mod prompts;
 mod results;
 mod retries;
 #[path = "../rig/mod.rs"]
 mod rig;
+mod security_keys;
 mod stdin;
 mod stopping;
 mod streams;
+mod user_certificates;

@@ -7,9 +7,10 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use mux_proto::{Close, Protocol, SendQueue};
 
-use super::codec::{self, AgentIdentity, Answer};
+use super::codec::{self, AgentIdentity, Answer, Keep};
 use super::error::{AgentError, AgentViolation};
 use crate::algorithms::SignatureAlgorithm;
+use crate::keys::{PrivateKey, SignError};
 
 /// The level above which the trait wants a protocol to stop reading.
 const MAX_UNDELIVERED: usize = 256 * 1024;
@@ -23,6 +24,8 @@ pub enum AgentRequest {
     Sign(SignatureAlgorithm),
     /// [`AgentClient::bind_session`]
     BindSession,
+    /// [`AgentClient::add`]
+    Add,
 }
 
 /// An answer. Every request gets exactly one, in the order of the requests.
@@ -39,6 +42,8 @@ pub enum AgentEvent {
     Signature(Bytes),
     /// The session is bound.
     Bound,
+    /// The agent has the key.
+    Added,
     /// The agent will not. An old agent refuses `BindSession`, which is no reason not to ask for signatures.
     Refused(AgentRequest),
 }
@@ -83,6 +88,16 @@ impl AgentClient {
         self.waiting.push_back((AgentRequest::BindSession, frame));
     }
 
+    /// Gives the agent a key, which it shows under this comment.
+    ///
+    /// # Errors
+    /// The library does not tell the numbers of the key.
+    pub fn add(&mut self, key: &PrivateKey, comment: &str, keep: Keep) -> Result<(), SignError> {
+        let frame = codec::add(key, comment, keep)?;
+        self.waiting.push_back((AgentRequest::Add, frame));
+        Ok(())
+    }
+
     /// Hangs up. Questions that wait are never sent.
     pub fn close(&mut self) {
         self.closing = true;
@@ -101,6 +116,7 @@ impl AgentClient {
         match (codec::parse(frame)?, asked) {
             (Answer::Failure, asked) => Ok(AgentEvent::Refused(asked)),
             (Answer::Success, AgentRequest::BindSession) => Ok(AgentEvent::Bound),
+            (Answer::Success, AgentRequest::Add) => Ok(AgentEvent::Added),
             (Answer::Identities { identities, skipped }, AgentRequest::Identities) => {
                 Ok(AgentEvent::Identities { identities, skipped })
             }

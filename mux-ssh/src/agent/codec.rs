@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use zeroize::Zeroize as _;
+
 use super::error::AgentViolation;
 use crate::Violation;
 use crate::algorithms::SignatureAlgorithm;
-use crate::keys::{Certificate, PublicKey};
+use crate::keys::{Certificate, PrivateKey, PublicKey, SignError};
 use crate::wire::{Reader, Writer};
 
 /// As OpenSSH's `AGENT_MAX_LEN`; a list of 2,048 Ed25519 keys with their comments fits.
@@ -78,6 +80,10 @@ mod number {
     pub(super) const IDENTITIES_ANSWER: u8 = 12;
     pub(super) const SIGN_REQUEST: u8 = 13;
     pub(super) const SIGN_RESPONSE: u8 = 14;
+    pub(super) const ADD_IDENTITY: u8 = 17;
+    pub(super) const ADD_ID_CONSTRAINED: u8 = 25;
+    pub(super) const CONSTRAIN_LIFETIME: u8 = 1;
+    pub(super) const CONSTRAIN_CONFIRM: u8 = 2;
     pub(super) const EXTENSION: u8 = 27;
     pub(super) const EXTENSION_FAILURE: u8 = 28;
 }
@@ -96,6 +102,39 @@ pub(super) fn sign(key: &[u8], algorithm: SignatureAlgorithm, data: &[u8]) -> By
             .string(data)
             .uint32(flags(algorithm));
     })
+}
+
+/// How long an agent keeps a key, and whether it asks before each use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// In seconds; `None`: until it ends or is told to forget.
+    pub seconds: Option<u32>,
+    /// Each use is to be confirmed.
+    pub confirm: bool,
+}
+
+/// Gives the agent a key.
+pub(super) fn add(key: &PrivateKey, comment: &str, keep: Keep) -> Result<Bytes, SignError> {
+    let mut secret = BytesMut::new();
+    key.write_secret(&mut secret)?;
+    let number = match keep {
+        Keep {
+            seconds: None,
+            confirm: false,
+        } => number::ADD_IDENTITY,
+        Keep { .. } => number::ADD_ID_CONSTRAINED,
+    };
+    let frame = frame(|writer| {
+        writer.byte(number).raw(&secret).string(comment);
+        if let Some(seconds) = keep.seconds {
+            writer.byte(number::CONSTRAIN_LIFETIME).uint32(seconds);
+        }
+        if keep.confirm {
+            writer.byte(number::CONSTRAIN_CONFIRM);
+        }
+    });
+    secret.as_mut().zeroize();
+    Ok(frame)
 }
 
 /// `session-bind@openssh.com`: tells the agent which server's login it signs for, so that it can refuse others

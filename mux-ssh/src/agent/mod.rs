@@ -12,6 +12,6 @@ mod tunnel;
 mod tests;
 
 pub use client::{AgentClient, AgentEvent, AgentRequest};
-pub use codec::{AgentIdentity, MAX_FRAME, MAX_IDENTITIES};
+pub use codec::{AgentIdentity, Keep, MAX_FRAME, MAX_IDENTITIES};
 pub use error::{AgentError, AgentViolation};
 pub use tunnel::{AgentTunnel, TunnelEvent};

@@ -1,19 +1,20 @@
-//! The login (RFC 4252): which identity is offered when, what is signed, and what each answer of the server means.
+//! The login (RFC 4252): which method and which identity is tried when, and what is signed.
 //!
-//! It signs nothing itself: signatures are asked for by an event. What may be sent ahead of an answer is decided
-//! elsewhere; it only tells whether a signed request is out.
+//! It signs nothing and asks nobody itself: signatures and answers are wanted by events. What may be sent ahead of an
+//! answer is decided elsewhere; it only tells whether a signed request is out.
 
 mod answers;
+mod keys;
+mod prompts;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::events::Events;
 use super::packet::Packet;
 use super::userauth;
-use super::{Event, Identity, QuestionId, SessionBinding};
+use super::{AuthMethod, Identity, Methods, QuestionId, SessionBinding};
 use crate::Error;
-use crate::algorithms::{KeyType, PublicKeyAlgorithm, SignatureAlgorithm};
-use crate::wire::{Reader, Writer};
+use crate::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 
 /// Banners of one login, all together: a page of legal text is 4 KiB.
 const MAX_BANNER_BYTES: usize = 64 * 1024;
@@ -24,11 +25,15 @@ const MAX_BANNERS: u32 = 64;
 /// Authentication methods that a server offers at a time; OpenSSH knows six.
 const MAX_METHODS: usize = 32;
 
+/// Methods that succeed one after the other; nobody's `AuthenticationMethods` wants more than three or four.
+const MAX_PARTIAL: u32 = 16;
+
 /// What is fixed for one login.
 #[derive(Debug)]
 pub(crate) struct AuthConfig {
     pub(crate) user: String,
     pub(crate) identities: Vec<Identity>,
+    pub(crate) methods: Methods,
     /// One request at a time, after the answer to the one before.
     pub(crate) cautious: bool,
     /// Ask with `none` before anything else.
@@ -50,9 +55,21 @@ pub(crate) struct Auth {
     next: usize,
     /// The identity that the server refused last; the one after it may be asked about already.
     refused: Option<usize>,
+    /// Identities that were accepted where the server wants something else as well.
+    accepted: Vec<usize>,
+    /// Passwords that were refused.
+    passwords: u32,
+    /// Methods that are of no more use.
+    exhausted: Vec<AuthMethod>,
+    /// Times that the server had questions.
+    rounds: u32,
+    /// A person's answer was sent.
+    answered: bool,
     none_tried: bool,
     /// What the last refusal said.
     refusal: Option<Refusal>,
+    /// Methods that succeeded, and were not enough.
+    partial: u32,
     /// What the server accepts signatures with; `None` while it did not say.
     algorithms: Option<Vec<SignatureAlgorithm>>,
     questions: u32,
@@ -72,7 +89,7 @@ enum Step {
     /// The next request is to be chosen.
     Choose,
     /// It waits to be sent.
-    Send(Request, Bytes),
+    Send(Request, Packet),
     /// The owner is signing. `data` begins with the session id, which is signed and not sent.
     Signing {
         question: QuestionId,
@@ -80,8 +97,18 @@ enum Step {
         algorithm: SignatureAlgorithm,
         data: Bytes,
     },
+    /// The owner is asking somebody.
+    Prompting { question: QuestionId, about: Prompting },
     /// The server is thinking.
     Asked(Request),
+}
+
+/// What somebody is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prompting {
+    Password,
+    /// So many questions of the server.
+    Interactive(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +121,11 @@ enum Request {
     Signed {
         identity: usize,
     },
+    /// Questions, or the answers to them; `answered`: there was something to answer.
+    Interactive {
+        answered: bool,
+    },
+    Password,
 }
 
 #[derive(Debug)]
@@ -121,8 +153,14 @@ impl Auth {
             step: Step::Choose,
             next: 0,
             refused: None,
+            accepted: Vec::new(),
+            passwords: 0,
+            exhausted: Vec::new(),
+            rounds: 0,
+            answered: false,
             none_tried: false,
             refusal: None,
+            partial: 0,
             algorithms: None,
             questions: 0,
             banners: 0,
@@ -146,11 +184,25 @@ impl Auth {
     pub(crate) fn signed_by(&self) -> Option<usize> {
         match self.step {
             Step::Asked(Request::Signed { identity }) => Some(identity),
-            Step::Asked(Request::None | Request::Query { .. })
+            Step::Asked(
+                Request::None | Request::Query { .. } | Request::Interactive { .. } | Request::Password,
+            )
             | Step::Choose
             | Step::Send(..)
-            | Step::Signing { .. } => None,
+            | Step::Signing { .. }
+            | Step::Prompting { .. } => None,
         }
+    }
+
+    /// Whether something may be sent behind a signed request. Not once somebody has answered: where a refusal ends the
+    /// connection, those answers would be lost with it, and nobody is asked twice.
+    pub(crate) fn may_gamble(&self) -> bool {
+        self.is_signed() && !self.answered
+    }
+
+    /// Whether somebody is being asked.
+    pub(crate) fn is_prompting(&self) -> bool {
+        matches!(self.step, Step::Prompting { .. })
     }
 
     /// Whether the server was asked and has not answered anything yet.
@@ -170,21 +222,11 @@ impl Auth {
             self.step = self.none();
             return Ok(());
         }
-        while let Some(identity) = self.config.identities.get(self.next) {
-            let index = self.next;
-            let early = identity.proven && !identity.hardware && !self.config.cautious;
-            let algorithm = self.algorithm_for(identity);
-            self.next += 1;
-            match algorithm {
-                None => events.push(Event::KeyRefused { identity: index }),
-                Some(algorithm) if early => {
-                    self.step = self.sign(index, algorithm, events);
-                    return Ok(());
-                }
-                Some(algorithm) => {
-                    self.step = self.query(index, algorithm);
-                    return Ok(());
-                }
+        for at in 0..self.config.methods.order.len() {
+            let method = self.config.methods.order.get(at).copied();
+            if let Some(step) = method.and_then(|method| self.begin(method, events)) {
+                self.step = step;
+                return Ok(());
             }
         }
         if self.refusal.is_none() && !self.none_tried {
@@ -193,6 +235,34 @@ impl Auth {
             return Ok(());
         }
         Err(self.failure())
+    }
+
+    /// The next step of this method, if there is one.
+    fn begin(&mut self, method: AuthMethod, events: &mut Events) -> Option<Step> {
+        if !self.is_open(method) {
+            return None;
+        }
+        match method {
+            AuthMethod::PublicKey => self.next_key(events),
+            // Nobody is asked for what the server has not said that it takes; `none` makes it say so.
+            AuthMethod::KeyboardInteractive | AuthMethod::Password if self.refusal.is_none() => {
+                (!self.none_tried).then(|| self.none())
+            }
+            AuthMethod::KeyboardInteractive => Some(self.interactive()),
+            AuthMethod::Password => Some(self.password(events)),
+        }
+    }
+
+    /// Whether this method may still lead to something.
+    fn is_open(&self, method: AuthMethod) -> bool {
+        let refusal = self.refusal.as_ref();
+        let offered =
+            refusal.is_none_or(|refusal| refusal.methods.iter().any(|offered| offered == method.name()));
+        // While an earlier login may have run its command, nothing but its key is of interest.
+        let idle =
+            (self.config.doubted.is_some() || self.config.distrusted) && method != AuthMethod::PublicKey;
+        let refused = method == AuthMethod::Password && self.passwords >= self.config.methods.passwords;
+        offered && !idle && !refused && !self.exhausted.contains(&method)
     }
 
     /// What it means that no login came about.
@@ -216,15 +286,27 @@ impl Auth {
 
     /// What it means that the server ends the connection over a refused login that had more behind it.
     pub(crate) fn refused_early(&self) -> Error {
-        let publickey = |refusal: &Refusal| refusal.methods.iter().any(|method| method == "publickey");
-        let left = self.refused.map_or(0, |identity| identity + 1) < self.config.identities.len();
-        if left && self.refusal.as_ref().is_some_and(publickey) {
+        // Whoever has answered is not asked again by another connection.
+        if self.has_more() && !self.answered {
             Error::EarlyAuthRefused {
                 identity: self.refused,
             }
         } else {
             self.failure()
         }
+    }
+
+    /// Whether there is something left to try that the server offers.
+    fn has_more(&self) -> bool {
+        let behind = self.refused.map_or(0, |identity| identity + 1)..self.config.identities.len();
+        let keys = behind
+            .into_iter()
+            .any(|identity| !self.accepted.contains(&identity));
+        self.refusal.is_some()
+            && self.config.methods.order.iter().any(|&method| match method {
+                AuthMethod::PublicKey => self.is_open(method) && keys,
+                AuthMethod::KeyboardInteractive | AuthMethod::Password => self.is_open(method),
+            })
     }
 
     pub(crate) fn next_packet(&mut self) -> Option<Packet> {
@@ -236,111 +318,24 @@ impl Auth {
             return None;
         }
         match std::mem::replace(&mut self.step, Step::Choose) {
-            Step::Send(request, payload) => {
+            Step::Send(request, packet) => {
                 self.none_tried |= request == Request::None;
                 self.step = Step::Asked(request);
-                Some(Packet::Userauth(payload))
+                Some(packet)
             }
-            other @ (Step::Choose | Step::Signing { .. } | Step::Asked(_)) => {
+            other @ (Step::Choose | Step::Signing { .. } | Step::Prompting { .. } | Step::Asked(_)) => {
                 self.step = other;
                 None
             }
         }
     }
 
-    /// The owner has signed, or can't.
-    pub(crate) fn answer(&mut self, question: QuestionId, signature: Option<&[u8]>) {
-        let Step::Signing {
-            question: open,
-            identity,
-            algorithm,
-            ref data,
-        } = self.step
-        else {
-            return;
-        };
-        if open != question {
-            return;
-        }
-        // An agent that does not know the flags of rsa-sha2 signs with SHA-1: worthless to the server.
-        let fitting = signature.filter(|signature| Reader::new(signature).text() == Ok(algorithm.name()));
-        self.step = match fitting {
-            None => Step::Choose,
-            Some(signature) => {
-                let sent = data.get(self.binding.session_id.len() + 4..).unwrap_or_default();
-                let mut payload = BytesMut::with_capacity(sent.len() + 4 + signature.len());
-                Writer::new(&mut payload).raw(sent).string(signature);
-                Step::Send(Request::Signed { identity }, payload.freeze())
-            }
-        };
-    }
-
-    /// As what this key is shown and signs. Only RSA has a choice, and only there is the server's list asked (RFC 8332
-    /// §3.3): some servers list nothing else. One that said nothing, or has not said it yet, gets what RFC 8332 §3
-    /// recommends to all: dropbear has nothing above it.
-    fn algorithm_for(&self, identity: &Identity) -> Option<PublicKeyAlgorithm> {
-        let key_type = identity.key.key_type();
-        let mut possible = PublicKeyAlgorithm::ALL.iter().copied().filter(|algorithm| {
-            algorithm.key_type() == key_type && algorithm.is_certificate() == identity.certificate.is_some()
-        });
-        match &self.algorithms {
-            Some(accepted) if key_type == KeyType::Rsa => {
-                possible.find(|algorithm| accepted.contains(&algorithm.signature()))
-            }
-            None if key_type == KeyType::Rsa => {
-                possible.find(|algorithm| algorithm.signature() == SignatureAlgorithm::RsaSha2_256)
-            }
-            Some(_) | None => possible.next(),
-        }
-    }
-
     fn none(&self) -> Step {
-        Step::Send(Request::None, userauth::none(&self.config.user))
+        Step::Send(Request::None, Packet::Userauth(userauth::none(&self.config.user)))
     }
 
-    fn query(&self, identity: usize, algorithm: PublicKeyAlgorithm) -> Step {
-        let mut payload = BytesMut::new();
-        userauth::publickey(
-            &mut payload,
-            &self.config.user,
-            self.key(identity),
-            algorithm,
-            false,
-        );
-        Step::Send(Request::Query { identity, algorithm }, payload.freeze())
-    }
-
-    /// Asks the owner to sign. RFC 4252 §7: what is signed is the session id and the request up to the key.
-    fn sign(&mut self, identity: usize, algorithm: PublicKeyAlgorithm, events: &mut Events) -> Step {
-        let mut data = BytesMut::new();
-        Writer::new(&mut data).string(&self.binding.session_id);
-        userauth::publickey(&mut data, &self.config.user, self.key(identity), algorithm, true);
-        let data = data.freeze();
-        let algorithm = algorithm.signature();
+    fn question(&mut self) -> QuestionId {
         self.questions += 1;
-        let question = QuestionId(self.questions);
-        let binding = self.binding.clone();
-        events.push(Event::Sign {
-            id: question,
-            identity,
-            algorithm,
-            data: data.clone(),
-            binding,
-        });
-        Step::Signing {
-            question,
-            identity,
-            algorithm,
-            data,
-        }
-    }
-
-    /// What is shown of an identity.
-    fn key(&self, identity: usize) -> &[u8] {
-        self.config
-            .identities
-            .get(identity)
-            .map(Identity::blob)
-            .unwrap_or_default()
+        QuestionId(self.questions)
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::Methods;
 use crate::algorithms::{Algorithms, KeyType};
 use crate::keys::{Certificate, PublicKey};
 use crate::transport::{RekeyLimits, ServerMemory};
@@ -22,6 +23,8 @@ pub struct ClientConfig {
     pub known_authority: bool,
     /// Keys to log in with, in this order.
     pub identities: Vec<Identity>,
+    /// Which ways to log in are tried, and in which order.
+    pub methods: Methods,
     /// What an earlier connection learned about this server. `None`: nothing is guessed.
     pub memory: Option<ServerMemory>,
     /// When to ask a silent server whether it is still there.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::{AuthMethod, Prompt};
 use crate::algorithms::SignatureAlgorithm;
 use crate::keys::{Certificate, CertificateError, PublicKey};
 use crate::transport::ServerMemory;
@@ -111,6 +112,32 @@ pub enum Event {
         /// Index in the list of identities.
         identity: usize,
     },
+    /// Somebody is to be asked: for a password, or what the server wants to know.
+    /// Answer with [`Client::answer_prompt`](super::Client::answer_prompt).
+    Prompt {
+        /// Names the question.
+        id: QuestionId,
+        /// What is asked.
+        prompt: Prompt,
+    },
+    /// The server did not take what it was answered; of keys [`KeyRefused`](Event::KeyRefused) tells.
+    MethodRefused {
+        /// By which method.
+        method: AuthMethod,
+    },
+    /// The server took this, and wants something else as well (RFC 4252 §5.1).
+    PartialSuccess {
+        /// By which method.
+        method: AuthMethod,
+        /// With which identity, if it was a key.
+        identity: Option<usize>,
+    },
+    /// The password has expired, and the server wants a new one before it lets anybody in (RFC 4252 §8). None is
+    /// given: who changes a password wants to see what it is changed to, and on which host.
+    PasswordExpired {
+        /// The server's words; bounded, but not yet safe to print.
+        words: String,
+    },
     /// The connection is gone over a signed request that was never answered, with more sent behind it, to a kind of
     /// server that ends a connection over that when it refuses: the reset takes its refusal along, unless it was
     /// quick. Connect once more with `cautious`, and with this identity as `doubted` if the command may have run.
@@ -122,7 +149,7 @@ pub enum Event {
     Banner(String),
     /// The server let us in.
     Authenticated {
-        /// By which identity; `None` by the method `none`.
+        /// By which identity; `None` if by another method than a key.
         identity: Option<usize>,
     },
     /// What is worth remembering about this server, once its host key is accepted and again when something changes.
@@ -231,6 +258,10 @@ impl Event {
             | Self::HostKey { .. }
             | Self::Sign { .. }
             | Self::KeyRefused { .. }
+            | Self::Prompt { .. }
+            | Self::MethodRefused { .. }
+            | Self::PartialSuccess { .. }
+            | Self::PasswordExpired { .. }
             | Self::LoginUnanswered { .. }
             | Self::Banner(_)
             | Self::Authenticated { .. }

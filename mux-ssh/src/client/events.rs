@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{ChannelFailure, Event};
+use super::{ChannelFailure, Event, Prompt};
 
 /// The link stops reading while more than this waits (`Protocol::wants_input`). Replies that we owe count too.
 pub(crate) const MAX_UNDELIVERED: usize = 256 * 1024;
@@ -23,6 +23,10 @@ impl Events {
     pub(crate) fn push(&mut self, event: Event) {
         self.weight += weight(&event);
         self.queue.push_back(event);
+    }
+
+    pub(crate) fn extend(&mut self, events: impl Iterator<Item = Event>) {
+        events.for_each(|event| self.push(event));
     }
 
     pub(crate) fn pop(&mut self) -> Option<Event> {
@@ -46,6 +50,18 @@ fn weight(event: &Event) -> usize {
     let text = match event {
         Event::Output { data, .. } => data.len(),
         Event::Banner(text) | Event::Greeting(text) => text.len(),
+        Event::PasswordExpired { words } => words.len(),
+        Event::Prompt { prompt, .. } => match prompt {
+            Prompt::Password { .. } => 0,
+            Prompt::Interactive {
+                name,
+                instruction,
+                fields,
+            } => {
+                let fields = fields.iter().map(|field| field.text.len());
+                name.len() + instruction.len() + fields.sum::<usize>()
+            }
+        },
         Event::Disconnected { description, .. } => description.len(),
         Event::HostKeys(keys) | Event::HostKeysProven(keys) => keys.iter().map(|key| key.blob().len()).sum(),
         Event::ExitSignal { signal, message, .. } => signal.len() + message.len(),
@@ -67,6 +83,8 @@ fn weight(event: &Event) -> usize {
         | Event::HostKey { .. }
         | Event::Sign { .. }
         | Event::KeyRefused { .. }
+        | Event::MethodRefused { .. }
+        | Event::PartialSuccess { .. }
         | Event::LoginUnanswered { .. }
         | Event::Authenticated { .. }
         | Event::Learned(_)

@@ -11,7 +11,10 @@ use bytes::{Bytes, BytesMut};
 
 use super::channels::Channels;
 use super::session::Session;
-use super::{ChannelId, ClientConfig, Event, Exec, Identity, SessionBinding, Stdin};
+use super::{
+    AuthMethod, ChannelId, ClientConfig, Event, Exec, Identity, Methods, Prompt, SessionBinding, Stdin,
+};
+use crate::Secret;
 use crate::keys::PublicKey;
 use crate::message::{SERVICE_ACCEPT, UNIMPLEMENTED, USERAUTH_SUCCESS};
 use crate::transport::Family;
@@ -66,6 +69,8 @@ struct World {
     sequence: u32,
     /// Commands, and whether each has had its last word.
     commands: HashMap<ChannelId, bool>,
+    /// Times that somebody was asked.
+    asked: u32,
     over: bool,
 }
 
@@ -79,6 +84,11 @@ impl World {
         };
         let mut session = Session::new(ClientConfig {
             identities: vec![identity(1), identity(2)],
+            methods: Methods {
+                order: AuthMethod::ALL.to_vec(),
+                passwords: 3,
+                ..Methods::default()
+            },
             spare: setup & 0b1000_0000 != 0,
             cautious: setup & 0b0100_0000 != 0,
             host_keys: true,
@@ -92,6 +102,7 @@ impl World {
             now,
             sequence: 0,
             commands: HashMap::new(),
+            asked: 0,
             over: false,
         }
     }
@@ -219,6 +230,20 @@ impl World {
                 self.over |= self.session.advance().is_err();
                 return;
             }
+            Event::Prompt { id, prompt } => {
+                self.asked += 1;
+                let count = match prompt {
+                    Prompt::Password { .. } => 1,
+                    Prompt::Interactive { fields, .. } => fields.len(),
+                };
+                // Now and then nobody knows an answer, or one too few.
+                let answers = vec![Secret::from("x".to_owned()); count - usize::from(self.asked % 5 == 4)];
+                if let Some(auth) = self.session.auth() {
+                    auth.answer_prompt(id, (self.asked % 5 != 3).then_some(&answers));
+                }
+                self.over |= self.session.advance().is_err();
+                return;
+            }
             Event::HostKeys(keys) => return self.session.host_keys.ask(keys),
             Event::Output { channel, data, .. } => {
                 assert!(!data.is_empty());
@@ -237,6 +262,9 @@ impl World {
             | Event::HostKey { .. }
             | Event::HostKeysProven(_)
             | Event::KeyRefused { .. }
+            | Event::MethodRefused { .. }
+            | Event::PartialSuccess { .. }
+            | Event::PasswordExpired { .. }
             | Event::LoginUnanswered { .. }
             | Event::Banner(_)
             | Event::Greeting(_)

@@ -15,6 +15,7 @@ mod habits;
 mod host_keys;
 mod incoming;
 mod keepalive;
+mod methods;
 mod opening;
 mod packet;
 mod protocol;
@@ -35,16 +36,17 @@ use bytes::Bytes;
 pub use config::{ClientConfig, DirectTcpip, Exec, Identity, Keepalive, Stdin};
 pub use event::{ChannelFailure, ChannelId, Event, QuestionId, SessionBinding, Stage, StreamKind};
 pub use host_keys::MAX_HOST_KEYS;
+pub use methods::{AuthMethod, Field, Methods, Prompt};
 pub use violation::{AuthViolation, ChannelViolation};
 
 use crate::keys::PublicKey;
 use crate::transport::{Counters, ServerMemory, Transport, TransportConfig};
-use crate::{Error, Misuse};
+use crate::{Error, Misuse, Secret};
 use session::Session;
 
 /// One SSH connection, seen from the client.
 ///
-/// Drive it as any [`Protocol`](mux_proto::Protocol). Answer [`Event::HostKey`] and [`Event::Sign`] when they come;
+/// Drive it as any [`Protocol`](mux_proto::Protocol). Answer [`Event::HostKey`], [`Event::Sign`] and [`Event::Prompt`] when they come;
 /// give back the room of [`Event::Output`] with [`consume`](Self::consume), or the server stops after 64 KiB.
 #[derive(Debug)]
 pub struct Client {
@@ -235,6 +237,20 @@ impl Client {
         }
         if let Some(auth) = self.session.auth() {
             auth.answer(question, signature.as_deref());
+        }
+        if let Err(error) = self.session.advance() {
+            self.fail(error);
+        }
+    }
+
+    /// Answers [`Event::Prompt`]: as many secrets as it has questions. `None`: nobody can or will say; the login goes on
+    /// with what is left.
+    pub fn answer_prompt(&mut self, question: QuestionId, answers: Option<&[Secret]>) {
+        if self.is_over() {
+            return;
+        }
+        if let Some(auth) = self.session.auth() {
+            auth.answer_prompt(question, answers);
         }
         if let Err(error) = self.session.advance() {
             self.fail(error);

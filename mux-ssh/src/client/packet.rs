@@ -6,9 +6,12 @@ use super::DirectTcpip;
 use super::host_keys::PROVE;
 use super::userauth::USERAUTH;
 use super::window::{INITIAL_WINDOW, MAX_PACKET};
+use crate::Secret;
 use crate::message::{self, open_failure};
 use crate::wire::Writer;
 
+/// More than padding and tag take: growing for them would leave a copy of a secret behind.
+const SEALING: usize = 128;
 /// Where the bytes of a direct-tcpip channel are said to come from (RFC 4254 §7.2): they come from no socket, and some
 /// servers refuse what is no address. The same as OpenSSH's for `-W`.
 const ORIGINATOR: (&str, u32) = ("127.0.0.1", 65535);
@@ -20,6 +23,8 @@ pub(crate) enum Packet {
     ServiceRequest,
     /// A whole USERAUTH_REQUEST; it has to exist as bytes before, because it is what gets signed.
     Userauth(Bytes),
+    /// The same with what a person typed, or the answer to a server's questions.
+    Secret(Secret),
     /// CHANNEL_OPEN of a session, under our number `ours`.
     Open {
         ours: u32,
@@ -88,6 +93,7 @@ impl Packet {
         match self {
             Self::ServiceRequest => to.byte(message::SERVICE_REQUEST).string(USERAUTH),
             Self::Userauth(payload) => to.raw(payload),
+            Self::Secret(payload) => to.reserve(payload.expose().len() + SEALING).raw(payload.expose()),
             Self::Open { ours } => to
                 .byte(message::CHANNEL_OPEN)
                 .string("session")

@@ -4,7 +4,7 @@
 //! | phase | may come | is answered by |
 //! | --- | --- | --- |
 //! | key exchange | nothing | – |
-//! | login | SERVICE_ACCEPT, USERAUTH_FAILURE, _SUCCESS, _BANNER, _PK_OK | [`Auth`] |
+//! | login | SERVICE_ACCEPT, USERAUTH_FAILURE, _SUCCESS, _BANNER, and 60 as the method has it | [`Auth`] |
 //! | connection | GLOBAL_REQUEST, REQUEST_SUCCESS, REQUEST_FAILURE, all of CHANNEL_* | [`Connection`] |
 //!
 //! Anything else is a violation; message numbers that nobody knows are answered with UNIMPLEMENTED after the login.
@@ -72,6 +72,7 @@ impl Session {
         let auth = AuthConfig {
             user: config.user,
             identities: config.identities,
+            methods: config.methods,
             cautious: config.cautious,
             doubted: config.doubted,
             none_first: config.cautious || memory.is_some_and(|memory| memory.none_first),
@@ -261,7 +262,8 @@ impl Session {
             | Error::Silent
             | Error::Crypto => false,
         };
-        if is_end && auth.was_refused() {
+        // Whoever is asked takes longer than some servers wait: that refuses nothing.
+        if is_end && auth.was_refused() && !auth.is_prompting() {
             // Whoever connects again sends the command again: only if it can't have run.
             return if self.gamble_lost && !self.channels.in_doubt() {
                 auth.refused_early()
@@ -308,7 +310,7 @@ impl Session {
                 if let Some(packet) = auth.next_packet() {
                     return Some(packet);
                 }
-                if self.gamble_over || !auth.is_signed() {
+                if self.gamble_over || !auth.may_gamble() {
                     return None;
                 }
                 Permit::Gamble

@@ -17,6 +17,12 @@ pub enum AuthViolation {
     BannerFlood,
     /// More methods than any honest server offers.
     TooManyMethods,
+    /// More questions at a time than any honest server asks, or longer ones.
+    TooManyPrompts,
+    /// Questions without end.
+    PromptFlood,
+    /// More methods in a row that were right and not enough than any honest server wants.
+    EndlessLogin,
 }
 
 /// What a server did on a channel that RFC 4254 forbids.
@@ -53,6 +59,9 @@ impl fmt::Display for AuthViolation {
             Self::OtherKey => "acceptance of a key that was not offered",
             Self::BannerFlood => "too much banner text",
             Self::TooManyMethods => "too many authentication methods",
+            Self::TooManyPrompts => "too many or too long questions",
+            Self::PromptFlood => "questions without end",
+            Self::EndlessLogin => "a login without end",
         })
     }
 }

@@ -124,6 +124,7 @@ pub fn certificate(data: &[u8]) {
         let _words = error.to_string();
     }
     let _list = RevokedKeys::parse(data);
+    let _line = std::str::from_utf8(data).map(Certificate::parse_line);
 }
 
 /// The input is what an agent sends.

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use base64ct::{Base64, Encoding};
 use bytes::{Bytes, BytesMut};
 
 use super::certificate_error::{CertificateError, CertificateRefusal};
@@ -83,6 +84,32 @@ impl Certificate {
             extensions,
             authority,
         })
+    }
+
+    /// Reads the certificate of a `-cert.pub` file: type, base64, comment.
+    ///
+    /// # Errors
+    /// As [`Self::parse`]; [`CertificateError::Malformed`] if it is no such line.
+    pub fn parse_line(text: &str) -> Result<Self, CertificateError> {
+        let mut lines = text.lines().map(str::trim);
+        let line = lines
+            .find(|line| !line.is_empty() && !line.starts_with('#'))
+            .unwrap_or_default();
+        let mut words = line.split_ascii_whitespace();
+        let (Some(name), Some(base64)) = (words.next(), words.next()) else {
+            return Err(CertificateError::Malformed);
+        };
+        // Base64 is longer by a third.
+        if base64.len() > MAX_CERTIFICATE / 3 * 4 + 4 {
+            return Err(CertificateError::TooLarge);
+        }
+        let blob = Base64::decode_vec(base64).map_err(|_| CertificateError::Malformed)?;
+        let certificate = Self::parse(&blob)?;
+        if certificate.key.key_type().certificate_name() == name {
+            Ok(certificate)
+        } else {
+            Err(CertificateError::Malformed)
+        }
     }
 
     /// Whether a blob says that it is a certificate, of whatever type and however damaged.

@@ -19,6 +19,7 @@ mod public;
 mod public_file;
 mod rsa_crt;
 mod signer;
+mod to_agent;
 
 #[cfg(test)]
 mod tests;

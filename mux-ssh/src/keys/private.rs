@@ -107,6 +107,10 @@ impl PrivateKey {
         &self.public
     }
 
+    pub(super) fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
     /// The comment in the file.
     #[must_use]
     pub fn comment(&self) -> &str {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::algorithms::Algorithms;
+use crate::client::{AuthMethod, Field};
 use crate::keys::PublicKey;
 use crate::transport::{GuessRule, HostKey, OUR_IDENT, RekeyLimits, ServerTransportConfig};
 
@@ -21,8 +22,10 @@ pub struct ServerConfig {
     pub rekey_host_keys: Option<Arc<[HostKey]>>,
     /// How a client's guess is judged.
     pub guess_rule: GuessRule,
-    /// Who may log in.
+    /// Whose key may log in.
     pub authorized: Authorized,
+    /// What else it takes, or does instead.
+    pub proofs: Arc<Proofs>,
     /// Shown before the answer to the first authentication request.
     pub banner: Option<String>,
     /// Failed authentications after which the server disconnects; `MaxAuthTries` of OpenSSH.
@@ -72,6 +75,79 @@ pub enum Authorized {
     Nobody,
 }
 
+/// The ways in, and what is right in each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proofs {
+    /// Methods that must all succeed, in this order: a list of `AuthenticationMethods` of OpenSSH. Any of these ways
+    /// will do.
+    pub ways: Vec<Vec<AuthMethod>>,
+    /// The password of every user.
+    pub password: String,
+    /// The right password is answered with the wish for a new one.
+    pub expired: bool,
+    /// What keyboard-interactive asks, one round after the other.
+    pub rounds: Vec<Round>,
+}
+
+/// One round of questions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Its title.
+    pub name: String,
+    /// What to know before.
+    pub instruction: String,
+    /// The questions.
+    pub fields: Vec<Field>,
+    /// The right answers.
+    pub answers: Vec<String>,
+}
+
+impl Proofs {
+    /// Each of these methods is a way in.
+    #[must_use]
+    pub fn any_of(methods: &[AuthMethod]) -> Self {
+        Self {
+            ways: methods.iter().map(|method| vec![*method]).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// All of these methods together, in this order.
+    #[must_use]
+    pub fn all_of(methods: &[AuthMethod]) -> Self {
+        Self {
+            ways: vec![methods.to_vec()],
+            ..Self::default()
+        }
+    }
+
+    /// The methods that may come next, once those in `done` have succeeded.
+    pub(super) fn next<'a>(&'a self, done: &'a [AuthMethod]) -> impl Iterator<Item = AuthMethod> + 'a {
+        let behind = self.ways.iter().filter_map(|way| way.strip_prefix(done));
+        behind.filter_map(|rest| rest.first().copied())
+    }
+}
+
+impl Default for Proofs {
+    /// A key; where another method is allowed, one question for the password `secret`.
+    fn default() -> Self {
+        let field = Field {
+            text: "Password: ".to_owned(),
+            echo: false,
+        };
+        Self {
+            ways: vec![vec![AuthMethod::PublicKey]],
+            password: "secret".to_owned(),
+            expired: false,
+            rounds: vec![Round {
+                fields: vec![field],
+                answers: vec!["secret".to_owned()],
+                ..Round::default()
+            }],
+        }
+    }
+}
+
 impl Authorized {
     /// Whether this key opens the door.
     #[must_use]
@@ -95,6 +171,7 @@ impl ServerConfig {
             rekey_host_keys: None,
             guess_rule: GuessRule::Rfc,
             authorized,
+            proofs: Arc::default(),
             banner: None,
             max_auth_tries: 6,
             sessions: SessionLimits::default(),

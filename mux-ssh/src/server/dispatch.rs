@@ -33,6 +33,11 @@ impl Server {
         match payload.first().copied() {
             Some(message::SERVICE_REQUEST) => self.handle_service_request(payload),
             Some(message::USERAUTH_REQUEST) => self.handle_auth_request(payload),
+            Some(message::USERAUTH_INFO_RESPONSE) if self.auth.is_asking() => {
+                let answer = self.auth.response(payload, &self.config)?;
+                self.answer_auth(answer);
+                Ok(())
+            }
             // Early packets behind a refused login end here, as in OpenSSH: the connection stays usable.
             Some(_) if self.auth.is_authenticated() => self.handle_connection(payload),
             _ => self.transport.reject_packet(),
@@ -59,14 +64,17 @@ impl Server {
             .transport
             .session_id()
             .expect("packets of services come after the first key exchange");
-        let config = &self.config;
         let first = !self.auth.has_answered();
-        let answer = self
-            .auth
-            .request(payload, session, &config.authorized, config.max_auth_tries)?;
+        let answer = self.auth.request(payload, session, &self.config)?;
         if first && let Some(banner) = &self.config.banner {
             self.transport.send(|out| auth::write_banner(out, banner));
         }
+        self.answer_auth(answer);
+        Ok(())
+    }
+
+    fn answer_auth(&mut self, answer: Answer) {
+        let proofs = Arc::clone(&self.config.proofs);
         match answer {
             Answer::Success { user } => {
                 self.send(|out| {
@@ -76,13 +84,21 @@ impl Server {
                 self.events.push_back(Event::Authenticated { user });
             }
             Answer::PkOk { algorithm, key } => self.send(|out| auth::write_pk_ok(out, &algorithm, &key)),
-            Answer::Failure => self.send(auth::write_failure),
+            Answer::Ask(at) => {
+                if let Some(round) = proofs.rounds.get(at) {
+                    self.send(|out| auth::write_round(out, round));
+                }
+            }
+            Answer::Expired => self.send(auth::write_expired),
+            Answer::Failure { partial } => {
+                let methods = self.auth.methods(&proofs);
+                self.send(|out| auth::write_failure(out, &methods, partial));
+            }
             Answer::TooMany => {
                 self.disconnect(disconnect::PROTOCOL_ERROR, "Too many authentication failures")
             }
             Answer::Silence => {}
         }
-        Ok(())
     }
 
     fn handle_connection(&mut self, payload: &Bytes) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 //!
 //! It never runs a command: [`Event::Exec`] asks its owner, who answers with [`Server::stdout`], [`Server::stderr`],
 //! [`Server::exit`] and [`Server::close`]. It never replaces a real server: it has no ptys, makes no connections by
-//! itself and knows no passwords.
+//! itself and has one password for everybody.
 
 mod auth;
 mod config;
@@ -22,9 +22,9 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use mux_proto::{Close, Protocol, SendQueue};
 
+pub use self::config::{Authorized, Proofs, Round, ServerConfig, SessionLimits};
 pub use crate::keys::draft::Draft;
 
-pub use self::config::{Authorized, ServerConfig, SessionLimits};
 pub use self::plan::{Act, Moment, Plan, Point, Step};
 pub use self::session::{Exit, Output, SessionId};
 

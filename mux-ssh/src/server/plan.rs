@@ -19,7 +19,7 @@ pub enum Moment {
     ExtInfo,
     /// `SSH_MSG_SERVICE_ACCEPT`.
     ServiceAccept,
-    /// `SSH_MSG_USERAUTH_PK_OK`.
+    /// `SSH_MSG_USERAUTH_PK_OK`, or what its number means in another method: questions, an expired password.
     PkOk,
     /// `SSH_MSG_USERAUTH_FAILURE`.
     AuthFailure,

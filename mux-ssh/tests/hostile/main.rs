@@ -4,7 +4,7 @@
 //! work.
 //!
 //! Bounded memory, row by row: `hostile_memory.rs`. That such servers change nothing for others on the same loop:
-//! `mux-cli/tests/hostile_among_good.rs`. What exists only later (passwords, jumps, files over SSH) is not
+//! `mux-cli/tests/hostile_among_good.rs`. What exists only later (jumps, files over SSH) is not
 //! in it.
 #![expect(
     clippy::unwrap_used,

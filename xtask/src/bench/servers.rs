@@ -65,12 +65,30 @@ pub(super) fn generate_keys(directory: &Directory) -> Result<()> {
 
 /// OpenSSH's sshd, which accepts as many strangers at once as a benchmark sends.
 pub(super) fn openssh(directory: &Directory, kex: KeyExchange) -> Result<Running> {
+    sshd(
+        directory,
+        kex.name(),
+        "MaxStartups 2000:30:4000\nMaxSessions 1000\n",
+        kex,
+    )
+}
+
+/// The log of [`stock`].
+pub(super) const STOCK_LOG: &str = "sshd.stock.log";
+
+/// The same with the limits that it comes with.
+pub(super) fn stock(directory: &Directory) -> Result<Running> {
+    let limits = "MaxStartups 10:30:100\nMaxSessions 10\n";
+    sshd(directory, "stock", limits, KeyExchange::Default)
+}
+
+fn sshd(directory: &Directory, label: &str, limits: &str, kex: KeyExchange) -> Result<Running> {
     let port = free_port()?;
     let path = directory.path().display();
     let mut config = format!(
         "Port {port}\nListenAddress 127.0.0.1\nHostKey {path}/host_key\nAuthorizedKeysFile {path}/authorized_keys\n\
          PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
-         PermitRootLogin prohibit-password\nPrintMotd no\nUseDNS no\nMaxStartups 2000:30:4000\nMaxSessions 1000\n"
+         PermitRootLogin prohibit-password\nPrintMotd no\nUseDNS no\n{limits}"
     );
     // A shell under ssh reads the user's start-up files, which cost what they cost. Nobody's belong to a measurement.
     let home = directory.join("home");
@@ -80,18 +98,14 @@ pub(super) fn openssh(directory: &Directory, kex: KeyExchange) -> Result<Running
         // On the server's side it holds for every client, whether or not it can be told.
         config.push_str("KexAlgorithms curve25519-sha256\n");
     }
-    let file = directory.join(&format!("sshd_config.{}", kex.name()));
+    let file = directory.join(&format!("sshd_config.{label}"));
     std::fs::write(&file, config)?;
     // A relative or symbolic path makes sshd refuse to re-execute itself.
     let sshd =
         command::find("sshd").context("bench needs sshd; `cargo xtask test --only setup` installs it")?;
     let mut command = Command::new(sshd);
     command.args(["-D", "-e", "-f"]).arg(file);
-    start(
-        command,
-        port,
-        &directory.join(&format!("sshd.{}.log", kex.name())),
-    )
+    start(command, port, &directory.join(&format!("sshd.{label}.log")))
 }
 
 /// dropbear reads keys from the user's home only. It gets a mount namespace of its own in which that home is one below

@@ -1,10 +1,13 @@
 //! What the server's messages mean for the login. Sends nothing, and leaves what is tried next to the rest of it.
 
-use super::{Auth, MAX_BANNER_BYTES, MAX_BANNERS, MAX_METHODS, Progress, Refusal, Request, Service, Step};
+use super::{
+    Auth, MAX_BANNER_BYTES, MAX_BANNERS, MAX_METHODS, MAX_PARTIAL, Progress, Refusal, Request, Service, Step,
+};
+use crate::algorithms::PublicKeyAlgorithm;
 use crate::client::events::Events;
 use crate::client::incoming::cut;
 use crate::client::userauth::USERAUTH;
-use crate::client::{AuthViolation, Event};
+use crate::client::{AuthMethod, AuthViolation, Event};
 use crate::message;
 use crate::wire::Reader;
 use crate::{Error, Violation};
@@ -21,7 +24,7 @@ impl Auth {
                 return self.if_doubtless(success);
             }
             message::USERAUTH_BANNER => self.banner(reader, events)?,
-            message::USERAUTH_PK_OK => return self.pk_ok(reader, events),
+            message::USERAUTH_PK_OK => return self.of_method(reader, events),
             number => return Err(Violation::UnexpectedMessage(number).into()),
         }
         Ok(Progress::Waits)
@@ -50,17 +53,10 @@ impl Auth {
         if methods.len() > MAX_METHODS {
             return Err(AuthViolation::TooManyMethods.into());
         }
-        match request {
-            Request::Query { identity, .. } | Request::Signed { identity } if !partial => {
-                self.refused = Some(identity);
-                self.config.doubted.take_if(|doubted| *doubted == identity);
-                events.push(Event::KeyRefused { identity });
-            }
-            Request::None | Request::Query { .. } | Request::Signed { .. } => {}
-        }
-        if !methods.iter().any(|method| method == "publickey") {
-            // No other method is supported: whatever is left to try would be refused as well.
-            self.next = self.config.identities.len();
+        if partial {
+            self.half_way(request, events)?;
+        } else {
+            self.not_accepted(request, events);
         }
         let partial = partial || self.refusal.as_ref().is_some_and(|earlier| earlier.partial);
         self.refusal = Some(Refusal { methods, partial });
@@ -68,15 +64,66 @@ impl Auth {
         Ok(Progress::Refused)
     }
 
+    /// The request was right, and not enough (RFC 4252 §5.1). What was refused before may be wanted now: a server that
+    /// wants a password first refuses every key until it has one.
+    fn half_way(&mut self, request: Request, events: &mut Events) -> Result<(), Violation> {
+        self.partial += 1;
+        if self.partial > MAX_PARTIAL {
+            return Err(AuthViolation::EndlessLogin.into());
+        }
+        let (method, identity) = match request {
+            Request::None => return Ok(()),
+            Request::Query { identity, .. } | Request::Signed { identity } => {
+                self.accepted.push(identity);
+                (AuthMethod::PublicKey, Some(identity))
+            }
+            Request::Interactive { .. } => (AuthMethod::KeyboardInteractive, None),
+            Request::Password => (AuthMethod::Password, None),
+        };
+        self.next = 0;
+        self.refused = None;
+        events.push(Event::PartialSuccess { method, identity });
+        Ok(())
+    }
+
+    fn not_accepted(&mut self, request: Request, events: &mut Events) {
+        let method = match request {
+            Request::None => return,
+            Request::Query { identity, .. } | Request::Signed { identity } => {
+                self.refused = Some(identity);
+                self.config.doubted.take_if(|doubted| *doubted == identity);
+                return events.push(Event::KeyRefused { identity });
+            }
+            Request::Interactive { .. } => {
+                self.exhausted.push(AuthMethod::KeyboardInteractive);
+                AuthMethod::KeyboardInteractive
+            }
+            Request::Password => {
+                self.passwords += 1;
+                AuthMethod::Password
+            }
+        };
+        events.push(Event::MethodRefused { method });
+    }
+
     fn success(&mut self, reader: Reader<'_>) -> Result<Progress, Violation> {
         reader.finish()?;
         match self.step {
             Step::Asked(Request::Signed { identity }) => Ok(Progress::Success(Some(identity))),
-            Step::Asked(Request::None) if self.config.accept_none => Ok(Progress::Success(None)),
-            Step::Asked(Request::None | Request::Query { .. }) => {
+            Step::Asked(Request::Password | Request::Interactive { answered: true }) => {
+                Ok(Progress::Success(None))
+            }
+            Step::Asked(Request::None | Request::Interactive { answered: false })
+                if self.config.accept_none =>
+            {
+                Ok(Progress::Success(None))
+            }
+            Step::Asked(Request::None | Request::Query { .. } | Request::Interactive { .. }) => {
                 Err(AuthViolation::SuccessWithoutProof.into())
             }
-            Step::Choose | Step::Send(..) | Step::Signing { .. } => Err(AuthViolation::Unasked.into()),
+            Step::Choose | Step::Send(..) | Step::Signing { .. } | Step::Prompting { .. } => {
+                Err(AuthViolation::Unasked.into())
+            }
         }
     }
 
@@ -102,10 +149,30 @@ impl Auth {
         }
     }
 
-    fn pk_ok(&mut self, mut reader: Reader<'_>, events: &mut Events) -> Result<Progress, Error> {
-        let Step::Asked(Request::Query { identity, algorithm }) = self.step else {
-            return Err(Violation::from(AuthViolation::Unasked).into());
-        };
+    /// What this message means is for the method to say that was asked for last (RFC 4252 §6).
+    fn of_method(&mut self, reader: Reader<'_>, events: &mut Events) -> Result<Progress, Error> {
+        match self.step {
+            Step::Asked(Request::Query { identity, algorithm }) => {
+                self.pk_ok(reader, (identity, algorithm), events)
+            }
+            Step::Asked(Request::Interactive { answered }) => {
+                Ok(self.info_request(reader, answered, events)?)
+            }
+            Step::Asked(Request::Password) => Ok(self.change_request(reader, events)?),
+            Step::Asked(Request::None | Request::Signed { .. })
+            | Step::Choose
+            | Step::Send(..)
+            | Step::Signing { .. }
+            | Step::Prompting { .. } => Err(Violation::from(AuthViolation::Unasked).into()),
+        }
+    }
+
+    fn pk_ok(
+        &mut self,
+        mut reader: Reader<'_>,
+        (identity, algorithm): (usize, PublicKeyAlgorithm),
+        events: &mut Events,
+    ) -> Result<Progress, Error> {
         let (name, blob) = (reader.string()?, reader.string()?);
         reader.finish()?;
         if name != algorithm.name().as_bytes() || blob != self.key(identity) {

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::Error;
 use crate::algorithms::SignatureAlgorithm;
+use crate::client::Methods;
 use crate::client::auth::{Auth, AuthConfig};
 use crate::client::events::Events;
 use crate::client::{Event, Identity, SessionBinding};
@@ -34,6 +35,7 @@ fn asked(accepted: Option<Vec<SignatureAlgorithm>>) -> (Result<(), Error>, Optio
         distrusted: false,
         user: "root".to_owned(),
         identities: vec![identity],
+        methods: Methods::default(),
         cautious: false,
         doubted: None,
         none_first: false,

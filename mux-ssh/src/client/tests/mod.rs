@@ -18,6 +18,7 @@ mod hostile_auth;
 mod hostile_channels;
 mod login;
 mod pair;
+mod prompts;
 mod stdin;
 mod timing;
 mod windows;

@@ -234,6 +234,21 @@ fn one_cut_short_or_drawn_out_is_malformed() {
 }
 
 #[test]
+fn lines_of_files_name_the_type_that_is_inside() {
+    let line =
+        |name: &str| Certificate::parse_line(&format!("# a comment\n\n{name} {HOST_ED25519} host one\n"));
+    assert_eq!(line("ssh-ed25519-cert-v01@openssh.com"), Ok(sample(HOST_ED25519)));
+    for name in ["ssh-ed25519", "ssh-rsa-cert-v01@openssh.com", ""] {
+        assert_eq!(line(name), Err(CertificateError::Malformed), "{name}");
+    }
+    let long = format!(
+        "ssh-ed25519-cert-v01@openssh.com {}",
+        "A".repeat(2 * MAX_CERTIFICATE)
+    );
+    assert_eq!(Certificate::parse_line(&long), Err(CertificateError::TooLarge));
+}
+
+#[test]
 fn a_plain_key_is_no_certificate() {
     let result = Certificate::parse(key().public().blob());
     assert_eq!(result, Err(CertificateError::UnknownType));

@@ -1,15 +1,18 @@
 //! Agents: answers of the wrong kind, length and number. A table of bytes that are answered to one question.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use mux_proto::{Close, Protocol, SendQueue};
-use mux_ssh::agent::{AgentClient, AgentError, AgentEvent, AgentRequest, AgentViolation};
+use mux_ssh::agent::{AgentClient, AgentError, AgentEvent, AgentIdentity, AgentRequest, AgentViolation};
 use mux_ssh::algorithms::SignatureAlgorithm;
+use mux_ssh::keys::Certificate;
+use mux_ssh::server::Draft;
 use mux_ssh::wire::Writer;
 
 use super::Run::Alone;
-use super::harness::{USER, drop_ref, payload};
+use super::harness::{OTHER, USER, drop_ref, payload};
 use super::table_rows;
 
 /// What is asked before the agent answers.
@@ -168,6 +171,45 @@ an_agent_s_keys_that_can_not_be_used, Id, "keys of 0, 31 and 33 bytes, of a toke
         });
         let expected = AgentEvent::Identities { identities: Vec::new(), skipped: 5 };
         answers(Ask::Identities, &answer, &expected);
+    });
+an_agent_s_certificates_that_can_not_be_used, Id, "certificates cut, forged, of no kind among good ones: passed over" =>
+    Alone(|| {
+        let sign = |draft: &Draft| draft.sign(USER.public(), &OTHER, SignatureAlgorithm::Ed25519).unwrap();
+        let of_user = Draft { kind: 1, ..Draft::of_host(&["me"]) };
+        let good = sign(&of_user);
+        let mut forged = good.to_vec();
+        *forged.last_mut().unwrap() ^= 1;
+        let answer = frame(|w| {
+            w.byte(12).uint32(5);
+            w.string(&good[..good.len() - 1]).string("cut");
+            w.string(&forged).string("forged");
+            w.string(sign(&Draft { kind: 7, ..of_user })).string("of no kind");
+            w.string(&good).string("good");
+            w.string(payload(|w| drop_ref(w.string("ssh-dss-cert-v01@openssh.com")))).string("old");
+        });
+        let good = AgentIdentity {
+            key: USER.public().clone(),
+            certificate: Some(Arc::new(Certificate::parse(&good).unwrap())),
+            comment: "good".to_owned(),
+        };
+        let expected = AgentEvent::Identities { identities: vec![good], skipped: 4 };
+        answers(Ask::Identities, &answer, &expected);
+    });
+a_security_key_s_signature_of_the_wrong_length, Length, "without flags and counter, with a byte less, with a byte more" =>
+    Alone(|| {
+        let algorithm = SignatureAlgorithm::SkEd25519;
+        for added in [0, 4, 5, 6] {
+            let blob = payload(|w| drop_ref(w.string(algorithm.name()).string([1; 64]).raw(&vec![1; added])));
+            let mut client = AgentClient::new();
+            client.sign(&key_blob(32), algorithm, b"data");
+            client.poll_transmit(Instant::now(), &mut SendQueue::new());
+            assert_eq!(hear(&mut client, &frame(|w| drop_ref(w.byte(14).string(&blob)))), Ok(()));
+            let expected = match added {
+                5 => AgentEvent::Signature(blob),
+                _ => AgentEvent::Refused(AgentRequest::Sign(algorithm)),
+            };
+            assert_eq!(client.poll_event(), Some(expected), "{added}");
+        }
     });
 an_agent_s_signature_of_another_kind, Type, "a signature by SHA-1, by nothing, cut, with a byte behind it: as good as a refusal" =>
     Alone(|| {

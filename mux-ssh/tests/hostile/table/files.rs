@@ -275,6 +275,24 @@ names_from_a_file_that_a_shell_would_obey, Id, "HostName with the same" =>
             assert!(problem(file.as_bytes(), &host("a")).is_some(), "{name}");
         }
     });
+names_that_a_proxy_command_would_obey, Id, "host names and users in the tokens of a ProxyCommand, quoted or not: none gets as far as a shell" =>
+    Alone(|| {
+        for line in ["nc %h %p", "nc '%h' %p", "nc \"%h\" %p", "x %n", "x %r"] {
+            let file = format!("ProxyCommand {line}\n");
+            for name in ["-oProxyCommand=x", "a;b", "a b", "a\nb", "a\0b", "$(id)", "`id`", "a|b", "a'b", "a\"b", "a\u{1b}b", "a\\b"] {
+                assert!(problem(file.as_bytes(), &host(name)).is_some(), "{line}: {name:?}");
+                let user = Facts { user: Some(format!("{name};")), ..host("a") };
+                assert!(problem(file.as_bytes(), &user).is_some(), "{line}: user {name:?}");
+            }
+        }
+    });
+jump_hosts_that_a_shell_would_obey, Id, "names and users of a ProxyJump with metacharacters, control bytes, a dash in front, a zero byte" =>
+    Alone(|| {
+        for stop in ["-oProxyCommand=x", "a;b", "$(id)", "`id`", "a|b", "-x@a", "a;b@c", "a\0b", "a\u{1b}b", "a,", ",a", "a,,b", "a:0", "a:70000", "[a", "%h;id"] {
+            let file = format!("ProxyJump {stop}\n");
+            assert!(problem(file.as_bytes(), &host("a")).is_some(), "{stop:?}");
+        }
+    });
 users_that_a_shell_would_obey, Id, "users with metacharacters, a dash in front or behind a blank" =>
     Alone(|| {
         for user in ["-x", "a;b", "a -x", "a`id`", "a\nb", "a\0b", "a\\"] {

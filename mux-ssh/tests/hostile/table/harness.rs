@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use mux_proto::{Close, Protocol, SendQueue};
 use mux_ssh::client::{
-    ChannelFailure, ChannelId, Client, ClientConfig, Event, Exec, Identity, Stdin, StreamKind,
+    ChannelFailure, ChannelId, Client, ClientConfig, Event, Exec, Identity, Prompt, Stdin, StreamKind,
 };
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::server::key_file::Seed;
 use mux_ssh::server::{self, Authorized, Exit, Plan, Server, ServerConfig, SessionId};
 use mux_ssh::wire::Writer;
-use mux_ssh::{Error, Violation};
+use mux_ssh::{Error, Secret, Violation};
 
 /// More than this without an end is a test that hangs.
 const MAX_ROUNDS: usize = 1_000_000;
@@ -102,6 +102,8 @@ pub(crate) struct Case {
     pub(crate) prompt: bool,
     /// What the owner answers instead of a signature: one from another connection.
     pub(crate) replayed: Option<Bytes>,
+    /// What is said to every question of a login; `None`: nobody is there to ask.
+    pub(crate) answer: Option<&'static str>,
     /// Whether the client's owner takes output.
     pub(crate) consume: bool,
     /// Whether the server gives room back for the input that it was sent.
@@ -180,6 +182,7 @@ impl Case {
             trust: true,
             prompt: true,
             replayed: None,
+            answer: Some("secret"),
             consume: true,
             hoards: false,
             chunk: usize::MAX,
@@ -491,6 +494,10 @@ impl Pair {
                     self.seen.signature.clone_from(&signature);
                     self.client.answer_signature(*id, signature);
                 }
+                Event::Prompt { id, prompt } => {
+                    let answers = answers(prompt, self.case.answer);
+                    self.client.answer_prompt(*id, answers.as_deref());
+                }
                 _ => {}
             }
         }
@@ -582,7 +589,7 @@ impl Pair {
             any = true;
             self.seen.steps += 1;
             match event {
-                Event::HostKey { .. } | Event::Sign { .. } => {
+                Event::HostKey { .. } | Event::Sign { .. } | Event::Prompt { .. } => {
                     self.questions.push(event.clone());
                     if self.case.prompt {
                         self.answer();
@@ -754,6 +761,15 @@ pub(crate) fn plain_packet(length: u32, padding: u8, body: &[u8]) -> Bytes {
     payload(|w| drop_ref(w.uint32(length).byte(padding).raw(body)))
 }
 
+/// This answer to every question.
+pub(crate) fn answers(prompt: &Prompt, answer: Option<&str>) -> Option<Vec<Secret>> {
+    let count = match prompt {
+        Prompt::Password { .. } => 1,
+        Prompt::Interactive { fields, .. } => fields.len(),
+    };
+    answer.map(|text| vec![Secret::from(text.to_owned()); count])
+}
+
 /// Ends a chain of fields.
 pub(crate) fn drop_ref(_: &mut Writer<'_>) {}
 
@@ -761,7 +777,7 @@ fn private_key(seed: &Seed) -> PrivateKey {
     PrivateKey::parse(seed.to_openssh().unwrap().as_bytes(), None).unwrap()
 }
 
-fn transmit<P: Protocol>(peer: &mut P, now: Instant) -> BytesMut {
+pub(crate) fn transmit<P: Protocol>(peer: &mut P, now: Instant) -> BytesMut {
     let mut all = BytesMut::new();
     let mut out = SendQueue::new();
     // As much as a link would let wait at most, so that a flood passes piece by piece.
@@ -778,7 +794,7 @@ fn transmit<P: Protocol>(peer: &mut P, now: Instant) -> BytesMut {
     all
 }
 
-fn feed<P: Protocol>(peer: &mut P, now: Instant, input: &mut BytesMut) -> Result<(), P::Error> {
+pub(crate) fn feed<P: Protocol>(peer: &mut P, now: Instant, input: &mut BytesMut) -> Result<(), P::Error> {
     while peer.wants_input() {
         let before = input.len();
         peer.handle_input(now, input)?;

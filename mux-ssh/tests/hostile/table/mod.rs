@@ -10,9 +10,11 @@ pub(crate) mod certificates;
 pub(crate) mod connection;
 pub(crate) mod files;
 pub(crate) mod harness;
+pub(crate) mod jumps;
 pub(crate) mod kex;
 pub(crate) mod login;
 pub(crate) mod packets;
+pub(crate) mod prompts;
 pub(crate) mod rekey;
 
 use self::harness::Case;
@@ -116,7 +118,9 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
         certificates::ROWS,
         rekey::ROWS,
         login::ROWS,
+        prompts::ROWS,
         connection::ROWS,
+        jumps::ROWS,
         agent::ROWS,
         files::ROWS,
     ]
