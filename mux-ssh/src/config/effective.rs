@@ -119,7 +119,7 @@ const ORDER: &[(&str, Show)] = &[
     }))),
     ("stdinnull", Show::Flag(Flag::StdinNull, false)),
     ("forkafterauthentication", Show::Flag(Flag::ForkAfterAuthentication, false)),
-    ("stricthostkeychecking", Line(|view| chosen(view.draft.host_key_policy, "true", |value| match value {
+    ("stricthostkeychecking", Line(|view| chosen(view.draft.host_key_policy, "ask", |value| match value {
         HostKeyPolicy::Strict => "true",
         HostKeyPolicy::Ask => "ask",
         HostKeyPolicy::AcceptNew => "accept-new",

@@ -71,9 +71,9 @@ pub(crate) fn compare(ours: &[Effective], theirs: &Values, defaults: &[Effective
     }
 }
 
-/// Defaults in which this program differs on purpose.
+/// Defaults that differ: of the keys that OpenSSH looks for, some can't be used from a file here.
 fn is_ours_alone(name: &str) -> bool {
-    ONLY_IF_WRITTEN.contains(&name) || matches!(name, "stricthostkeychecking" | "identityfile")
+    ONLY_IF_WRITTEN.contains(&name) || name == "identityfile"
 }
 
 fn in_our_words<'a>(name: &str, ours: &[&'a str], expected: Vec<&'a str>, theirs: &Values) -> Vec<&'a str> {
