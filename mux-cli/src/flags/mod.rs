@@ -189,6 +189,12 @@ fn variables(run: &ArgMatches) -> Variables {
     }
 }
 
+/// A switch that not every subcommand has.
+fn is_given(run: &ArgMatches, id: &str) -> bool {
+    let given = run.try_get_one::<bool>(id).ok().flatten();
+    given.is_some_and(|given| *given)
+}
+
 /// `-J` is an option like those of `-o`, and wins over them.
 fn jump(run: &ArgMatches) -> impl Iterator<Item = String> {
     let hosts = run.get_one::<String>("jump");
@@ -216,8 +222,8 @@ fn connection(run: &ArgMatches, environment: &Environment) -> Result<Connection,
         connect_timeout: seconds(run, "connect-timeout").or(environment.connect_timeout()?),
         login_timeout: seconds(run, "login-timeout"),
         transport: *run.get_one::<Transport>("transport").expect("has a default"),
-        forward_agent: run.get_flag("forward-agent"),
-        forward_to_all: run.get_flag("forward-agent-to-all"),
+        forward_agent: is_given(run, "forward-agent"),
+        forward_to_all: is_given(run, "forward-agent-to-all"),
     })
 }
 

@@ -158,23 +158,27 @@ pub(super) fn connection() -> [Arg; 11] {
                 .long("login-timeout")
                 .allow_negative_numbers(true)
                 .value_parser(parse_deadline),
-            valued(
-                "transport",
-                "NAME",
-                "`openssh`: through the system's ssh, a process for each target; \
-                `local`: run here, once for each target, without a network",
-            )
-            .long("transport")
-            .default_value("ssh")
-            .hide_default_value(true)
-            .hide_possible_values(true)
-            .value_parser(choice(&[
-                ("ssh", Transport::Ssh),
-                ("openssh", Transport::OpenSsh),
-                ("local", Transport::Local),
-            ])),
+            transport(),
         ],
     )
+}
+
+fn transport() -> Arg {
+    valued(
+        "transport",
+        "NAME",
+        "`openssh`: through the system's ssh, a process for each target; \
+        `local`: run here, once for each target, without a network",
+    )
+    .long("transport")
+    .default_value("ssh")
+    .hide_default_value(true)
+    .hide_possible_values(true)
+    .value_parser(choice(&[
+        ("ssh", Transport::Ssh),
+        ("openssh", Transport::OpenSsh),
+        ("local", Transport::Local),
+    ]))
 }
 
 fn execution() -> [Arg; 6] {

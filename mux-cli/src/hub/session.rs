@@ -10,7 +10,7 @@ use mux_ssh::{Client, Printable};
 
 use super::job::{Context, Ended, Job};
 use super::phase::Phase;
-use super::{Action, Event, Judgement, KeyId, Level, Links, Reason, Stage, Status, StreamKind, outcome};
+use super::{Action, Event, Judgement, Level, Links, Reason, Stage, Status, StreamKind, outcome};
 
 impl<K: Copy + Eq + Hash> Job<K> {
     /// The client on `key` says something.
@@ -29,20 +29,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             Said::ChannelClosed { channel } if self.is_hop() => self.channel_over(channel),
             Said::Stage(login) => self.login_stage(cx, login),
-            Said::HostKey { id, key, certificate } => self.ask(cx, Action::judge(id, key, certificate)),
-            Said::Sign {
-                id,
-                identity,
-                algorithm,
-                data,
-                binding,
-            } => self.wants_signature(cx, identity, |key| Action::Sign {
-                question: id,
-                key,
-                algorithm,
-                data,
-                binding,
-            }),
+            Said::HostKey { id, key, certificate } => self.ask_about_host_key(cx, id, key, certificate),
+            said @ Said::Sign { .. } => self.wants_signature(cx, said),
             Said::Prompt { id, prompt } => self.prompt(cx, id, prompt),
             Said::MethodRefused { method } => self.method_refused(method),
             Said::PartialSuccess { method, identity } => self.half_way(cx, method, identity),
@@ -53,6 +41,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
             Said::Learned(memory) => self.learned(cx, memory),
+            Said::HostKeys(keys) => self.host_keys_told(cx, keys),
+            Said::HostKeysProven(keys) => self.host_keys_proven(cx, keys),
             Said::Output {
                 channel,
                 stream,
@@ -81,9 +71,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::StdinRoom { channel } if self.is_command(channel) => self.want_stdin(cx),
             // How the command that kills ended matters to nobody, and it reads nothing.
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
-            Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {}
-            // Not asked for.
-            Said::HostKeys(_) | Said::HostKeysProven(_) => {}
+            Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {} // Not asked for.
         }
     }
 
@@ -107,15 +95,26 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     /// A key is to sign. The client asks only for keys that it was given.
-    fn wants_signature<L: Links<Key = K>>(
-        &mut self,
-        cx: &mut Context<'_, L>,
-        identity: usize,
-        action: impl FnOnce(KeyId) -> Action,
-    ) {
+    fn wants_signature<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, said: Said) {
+        let Said::Sign {
+            id,
+            identity,
+            algorithm,
+            data,
+            binding,
+        } = said
+        else {
+            return;
+        };
         if let Some(offer) = self.prepared.keys.get(identity) {
             self.signing = Some(offer.label.clone());
-            let action = action(offer.key);
+            let action = Action::Sign {
+                question: id,
+                key: offer.key,
+                algorithm,
+                data,
+                binding,
+            };
             self.ask(cx, action);
         }
     }
@@ -276,6 +275,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return self.finish_killed(cx, reason, true);
         }
         let (status, error) = outcome::ended(&self.ended, self.request.missing_status);
+        self.linger(cx);
         self.finish(cx, status, error);
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mux_ssh::config::{ConfigError, ForwardAgent, HostConfig, Origin, Problem, Proxy};
+use mux_ssh::config::{ConfigError, ForwardAgent, HostConfig, HostKeyPolicy, Origin, Problem, Proxy};
 
 use super::openssh::{self, quoted};
 use super::settings::{self, BUSY, Work};
@@ -151,7 +151,8 @@ fn ours(config: Option<&HostConfig>) -> Vec<OsString> {
         ]);
         options.extend(["-o".into(), format!("ServerAliveCountMax={times}").into()]);
     }
-    if config.is_some_and(|config| config.host_key_policy.origin == Origin::Default) {
+    // Nobody can be asked, and then this has the better words.
+    if config.is_some_and(|config| config.host_key_policy.value == HostKeyPolicy::Ask) {
         options.extend(["-o".into(), "StrictHostKeyChecking=yes".into()]);
     }
     options

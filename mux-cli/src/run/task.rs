@@ -11,7 +11,9 @@ use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
 
 use super::asking::Asker;
 use super::gathering::Wording;
+use super::host_keys::ShownKey;
 use super::in_file::InFile;
+use super::key_command;
 use super::lessons::{Batch, Written};
 use super::prompting::{Asked, Subject};
 use super::source::Arrival;
@@ -48,6 +50,11 @@ pub(crate) enum Task {
         asked: Asked,
         asker: Asker,
     },
+    /// Run a `KnownHostsCommand`.
+    AskForKeys {
+        shown: Box<ShownKey>,
+        arguments: Vec<String>,
+    },
     /// Ask about host keys.
     Confirm {
         wording: Wording,
@@ -81,6 +88,11 @@ pub(crate) enum Done {
     Answered {
         subject: Subject,
         answers: Result<Vec<Secret>, String>,
+    },
+    /// What a `KnownHostsCommand` printed.
+    KeysTold {
+        shown: Box<ShownKey>,
+        printed: Result<Vec<u8>, String>,
     },
     /// Whether host keys are right.
     Confirmed(bool),
@@ -120,6 +132,10 @@ impl Work for Task {
                 let answers = answers(&asked, asker);
                 Done::Answered { subject, answers }
             }
+            Self::AskForKeys { shown, arguments } => Done::KeysTold {
+                shown,
+                printed: key_command::run(&arguments),
+            },
             Self::Confirm { wording, asker } => Done::Confirmed(confirm(&wording, asker)),
         }
     }

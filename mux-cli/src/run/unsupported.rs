@@ -23,15 +23,21 @@ type Line<'a> = (&'a Origin, &'static str, String);
 
 /// One entry for each keyword. Whoever makes one work takes its entry away.
 fn refused(config: &HostConfig) -> Option<Line<'_>> {
-    let (login, keys) = (&config.login, &config.host_keys);
+    let login = &config.login;
     let lines = [
         proxy(config),
         bound("BindAddress", config.bind_address.as_ref()),
         bound("BindInterface", config.bind_interface.as_ref()),
         bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
-        keys.known_hosts_command
+        Some(&login.hostbased_authentication)
+            .filter(|flag| flag.value)
+            .map(|flag| (&flag.origin, "HostbasedAuthentication", "yes".to_owned())),
+        // With an agent it is the agent that asks the device.
+        login
+            .security_key_provider
             .as_ref()
-            .map(|command| (&command.origin, "KnownHostsCommand", command.value.join(" "))),
+            .filter(|_| config.identity_agent.value.is_none())
+            .and_then(|provider| bound("SecurityKeyProvider", Some(provider))),
     ];
     lines.into_iter().flatten().next()
 }
@@ -58,7 +64,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
     let on = |keyword, flag: &'_ Sourced<bool>| flag.value.then_some((keyword, flag.origin.clone()));
     let lines = [
         on("GSSAPIAuthentication", &login.gssapi_authentication),
-        on("HostbasedAuthentication", &login.hostbased_authentication),
         (login.add_keys_to_agent.value == AddKeysToAgent::Ask)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
         (login.security_key_provider.as_ref())
@@ -68,13 +73,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
         // What the DNS vouches for is asked about like any other: stricter than wanted, never laxer.
         (keys.verify_host_key_dns.value != YesNoAsk::No)
             .then(|| ("VerifyHostKeyDNS", keys.verify_host_key_dns.origin.clone())),
-        (keys.update_host_keys.value != YesNoAsk::No)
-            .then(|| ("UpdateHostKeys", keys.update_host_keys.origin.clone())),
-        // Without it localhost's key is verified like any other: stricter than asked, never laxer.
-        on(
-            "NoHostAuthenticationForLocalhost",
-            &keys.no_host_authentication_for_localhost,
-        ),
         on("Compression", &session.compression),
         (session.remote_command.as_ref()).and_then(|command| named("RemoteCommand", command.origin.clone())),
         (!matches!(session.request_tty.value, RequestTty::Auto | RequestTty::No))
@@ -135,7 +133,8 @@ mod tests {
             "BindAddress 10.0.0.1",
             "BindInterface eth0",
             "PKCS11Provider /lib/p11.so",
-            "KnownHostsCommand /bin/keys %H",
+            "HostbasedAuthentication yes",
+            "SecurityKeyProvider /lib/sk.so",
         ] {
             assert_eq!(
                 refuse(&config(&format!("# first\n{line}\n"))),
@@ -152,7 +151,7 @@ mod tests {
             "ProxyUseFdpass yes",
             "AddressFamily inet6",
             "CertificateFile none",
-            "KnownHostsCommand none",
+            "KnownHostsCommand /bin/keys %H",
             "RevokedHostKeys none",
             "CheckHostIP yes",
             "VerifyHostKeyDNS yes",
@@ -167,12 +166,12 @@ mod tests {
     #[test]
     fn lines_without_effect_are_told_with_their_place() {
         assert_eq!(without_effect(&config("Port 22\n")), [""; 0]);
-        let lines = "ForwardAgent yes\nCompression no\nGSSAPIAuthentication yes\n";
+        let lines = "SessionType none\nCompression no\nPermitLocalCommand yes\n";
         assert_eq!(
             without_effect(&config(lines)),
             [
-                "/home/me/.ssh/config line 3: GSSAPIAuthentication has no effect",
-                "/home/me/.ssh/config line 1: ForwardAgent has no effect",
+                "/home/me/.ssh/config line 1: SessionType has no effect",
+                "/home/me/.ssh/config line 3: PermitLocalCommand has no effect",
             ]
         );
     }

@@ -380,6 +380,7 @@ impl Sim {
                     None => Answer::Asking(true),
                 }
             }
+            Action::LookAtHostKeys { .. } | Action::KeepHostKeys { .. } => return,
             Action::SigningOver | Action::RememberKey(_) => return,
             Action::Feed(wish) => {
                 self.wishes.push((ticket, wish));

@@ -27,8 +27,7 @@ struct Device {
 
 impl Device {
     fn new(key_type: KeyType) -> Arc<Self> {
-        let is_ed25519 = key_type == KeyType::SkEd25519;
-        let inside = if is_ed25519 {
+        let inside = if key_type == KeyType::SkEd25519 {
             KeyType::Ed25519
         } else {
             KeyType::EcdsaNistp256
@@ -127,8 +126,8 @@ fn serve(mut stream: UnixStream, device: &Device, touch: Duration, seen: impl Fn
                     w.byte(6);
                 })
             }
-            number => {
-                assert_eq!(number, 13);
+            other => {
+                assert_eq!(other, 13);
                 assert_eq!(reader.string(), Ok(device.public.blob()));
                 let data = reader.string().unwrap();
                 seen("sign");
