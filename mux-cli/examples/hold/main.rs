@@ -364,6 +364,8 @@ impl Hold {
                 return Err(io::Error::other(format!("server {}: {reason:?}", held.server)));
             }
             client::Event::Stage(_)
+            | client::Event::HostKeys(_)
+            | client::Event::HostKeysProven(_)
             | client::Event::KeyRefused { .. }
             | client::Event::Prompt { .. }
             | client::Event::MethodRefused { .. }

@@ -10,9 +10,6 @@ use crate::client::packet::Packet;
 use crate::client::{Event, Identity, QuestionId, userauth};
 use crate::wire::{Reader, Writer};
 
-/// What a request and what is signed of it take: a session id, names and an elliptic key.
-const ROOM: usize = 256;
-
 impl Auth {
     pub(super) fn next_key(&mut self, events: &mut Events) -> Option<Step> {
         while let Some(identity) = self.config.identities.get(self.next) {
