@@ -92,6 +92,10 @@ pub(super) struct Job<K> {
     pub(super) tried: Vec<String>,
     /// Something was accepted, and not enough.
     pub(super) half_way: bool,
+    /// Somebody is asked for a password.
+    pub(super) wants_password: bool,
+    /// Somebody has answered the server.
+    pub(super) answered: bool,
     /// What the server said as it ended the connection.
     pub(super) farewell: Option<String>,
     /// Lines that the server said instead of its identification; bounded by the client.
@@ -133,6 +137,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             asking: false,
             tried: Vec::new(),
             half_way: false,
+            wants_password: false,
+            answered: false,
             farewell: None,
             greeting: Vec::new(),
             carrier_lost: None,

@@ -240,14 +240,7 @@ impl Outside {
             Action::Prompt { question, prompt } => {
                 self.prompt(now, net, ticket, (question, prompt));
             }
-            Action::SigningOver => {
-                self.agents.over(net, ticket);
-                self.prompting.forget(ticket);
-                for waiting in self.locked.values_mut() {
-                    waiting.retain(|waiting| waiting.ticket() != ticket);
-                }
-                self.collect(now, net);
-            }
+            Action::SigningOver => self.login_over(now, net, ticket),
             Action::Feed(wish) => self.feed(now, ticket, wish),
             Action::FeedOver { taken, whole } => self.feed_over(ticket, taken, whole),
             Action::Remember(memory) => self.remember(ticket, |known, state| {
@@ -264,6 +257,16 @@ impl Outside {
                 state.forget_key(&known.server, &known.user);
             }),
         }
+    }
+
+    /// An attempt needs no signature and no answer any more.
+    fn login_over(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
+        self.agents.over(net, ticket);
+        self.prompting.forget(ticket);
+        for waiting in self.locked.values_mut() {
+            waiting.retain(|waiting| waiting.ticket() != ticket);
+        }
+        self.collect(now, net);
     }
 
     fn remember(&mut self, ticket: Ticket, learn: impl FnOnce(&Known, &mut State)) {
