@@ -303,14 +303,6 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         self.queue.is_empty() && self.jobs.is_empty() && self.shared.lingering.is_empty()
     }
 
-    /// Nothing goes on before somebody has judged the host keys that were asked about; false if none was.
-    #[must_use]
-    pub fn waits_for_judgements(&self) -> bool {
-        let nobody_starts = self.queue.is_empty() || !self.shared.fanout.has_room();
-        let mut jobs = self.jobs.values();
-        nobody_starts && self.shared.parking.waits() && jobs.all(|job| job.waits_for_judgement(&self.shared))
-    }
-
     /// Requests that have not left the queue.
     #[must_use]
     pub fn queued(&self) -> usize {

@@ -9,7 +9,7 @@ use super::countdown::Countdown;
 use super::job::{Context, Job, Shared};
 use super::pace::Door;
 use super::phase::{Phase, Session};
-use super::{Judgement, Links, RequestId, Route, Stage};
+use super::{Hub, Judgement, Links, RequestId, Route, Stage};
 
 /// A request that waits for a judgement.
 #[derive(Debug)]
@@ -47,6 +47,16 @@ impl Parking {
     pub(super) fn end(&mut self, request: RequestId) {
         self.waiting -= 1;
         self.returning.retain(|returning| *returning != request);
+    }
+}
+
+impl<K: Copy + Eq + Hash> Hub<K> {
+    /// Nothing goes on before somebody has judged the host keys that were asked about; false if none was.
+    #[must_use]
+    pub fn waits_for_judgements(&self) -> bool {
+        let nobody_starts = self.queue.is_empty() || !self.shared.fanout.has_room();
+        let mut jobs = self.jobs.values();
+        nobody_starts && self.shared.parking.waits() && jobs.all(|job| job.waits_for_judgement(&self.shared))
     }
 }
 

@@ -6,6 +6,7 @@ mod asking;
 mod askpass;
 mod config;
 mod directories;
+mod effective;
 mod engine;
 mod expected;
 mod fallback;
@@ -30,6 +31,7 @@ mod net;
 mod offers;
 mod openssh;
 mod outside;
+mod outward;
 mod pipe;
 mod prompting;
 mod proxies;
@@ -68,6 +70,7 @@ pub fn main() -> u8 {
     }
     match flags::parse(std::env::args_os(), &environment) {
         Ok(Invocation::Run(plan)) => start::start(&plan),
+        Ok(Invocation::Config(query)) => effective::show(&query),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
             complain(&error.to_string());

@@ -603,6 +603,14 @@ impl Network {
         }
     }
 
+    /// The servers at this address say nothing any more, and nobody hears why.
+    pub(crate) fn mute(&mut self, address: SocketAddr) {
+        let there = |link: &&mut Link| link.address == address && link.carrier.is_none();
+        for link in self.links.values_mut().filter(there) {
+            link.server = None;
+        }
+    }
+
     /// Links that there are.
     pub(crate) fn open(&self) -> usize {
         self.links.len()

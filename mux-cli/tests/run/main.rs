@@ -7,6 +7,7 @@
 
 mod asking;
 mod certificates;
+mod configuration;
 mod directories;
 mod environment;
 mod failures;

@@ -27,7 +27,8 @@ struct Device {
 
 impl Device {
     fn new(key_type: KeyType) -> Arc<Self> {
-        let inside = if key_type == KeyType::SkEd25519 {
+        let is_ed25519 = key_type == KeyType::SkEd25519;
+        let inside = if is_ed25519 {
             KeyType::Ed25519
         } else {
             KeyType::EcdsaNistp256
@@ -126,8 +127,8 @@ fn serve(mut stream: UnixStream, device: &Device, touch: Duration, seen: impl Fn
                     w.byte(6);
                 })
             }
-            other => {
-                assert_eq!(other, 13);
+            number => {
+                assert_eq!(number, 13);
                 assert_eq!(reader.string(), Ok(device.public.blob()));
                 let data = reader.string().unwrap();
                 seen("sign");
