@@ -3,8 +3,8 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use super::choice::Canonicalize;
-use super::draft::Draft;
+use super::choice::{AddressFamily, Canonicalize};
+use super::draft::{Draft, Slot};
 use super::error::{ConfigError, Origin, Problem, Sourced};
 use super::need::{Answers, Need};
 use super::setting::{Flag, List, Number};
@@ -14,9 +14,18 @@ use crate::pattern::{Case, ListMatch, matches_list};
 /// As OpenSSH.
 const MAX_DOTS: u32 = 1;
 
-/// An address in the form in which it is written usually, but in the case in which it was; `None`: it is none. As
-/// OpenSSH, by way of inet_aton(3): `127.1` is one, and so is `0x7f000001`.
-pub(super) fn address(text: &str) -> Option<String> {
+/// An address in the form in which it is written usually, but in the case in which it was; `None`: it is none, or not
+/// of the family that is wanted. As OpenSSH, by way of inet_aton(3): `127.1` is one, and so is `0x7f000001`.
+pub(super) fn address(text: &str, family: Slot<'_, AddressFamily>) -> Option<String> {
+    let is_wanted = match family.map_or(AddressFamily::Any, |(family, _)| *family) {
+        AddressFamily::Any => true,
+        AddressFamily::Inet => !text.contains(':'),
+        AddressFamily::Inet6 => text.contains(':'),
+    };
+    is_wanted.then(|| usual_form(text)).flatten()
+}
+
+fn usual_form(text: &str) -> Option<String> {
     let usual = match text.parse::<Ipv6Addr>() {
         Ok(address) => ipv6(address),
         Err(_) => short_ipv4(text)?.to_string(),
@@ -97,7 +106,7 @@ impl Draft<'_> {
             Canonicalize::Yes => !proxied,
             Canonicalize::Always => true,
         };
-        if !wanted || address(name).is_some() || is_like_an_address(name) {
+        if !wanted || usual_form(name).is_some() || is_like_an_address(name) {
             return Ok(hostname);
         }
         let origin = self.canonicalize.map_or(&Origin::Default, |(_, origin)| origin);
@@ -187,7 +196,15 @@ mod tests {
             ("", None),
             ("fe80::1%eth0", None),
         ] {
-            assert_eq!(address(text).as_deref(), expected, "{text}");
+            assert_eq!(address(text, None).as_deref(), expected, "{text}");
         }
+        let origin = Origin::Default;
+        let only = |family| Some((family, &origin));
+        assert_eq!(address("10.1", only(&AddressFamily::Inet6)), None);
+        assert_eq!(address("::1", only(&AddressFamily::Inet)), None);
+        assert_eq!(
+            address("10.1", only(&AddressFamily::Inet)).as_deref(),
+            Some("10.0.0.1")
+        );
     }
 }

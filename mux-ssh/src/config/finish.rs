@@ -47,10 +47,12 @@ impl Draft<'_> {
             Some((name, origin)) => (at(origin, expand::host_name(name, &facts.host))?, origin.clone()),
             None => (facts.host.clone(), Origin::CommandLine),
         };
-        let value = canonical::address(&name).unwrap_or_else(|| match name.contains(['%', ':']) {
-            // An address with a scope, whose name has its case.
-            true => name,
-            false => name.to_ascii_lowercase(),
+        let value = canonical::address(&name, self.address_family).unwrap_or_else(|| {
+            match name.contains(['%', ':']) {
+                // An address with a scope, whose name has its case.
+                true => name,
+                false => name.to_ascii_lowercase(),
+            }
         });
         if !is_host_name(&value) {
             return Err(ConfigError {
