@@ -27,6 +27,7 @@ mod methods;
 mod net;
 mod offers;
 mod openssh;
+mod other_ways;
 mod outside;
 mod pipe;
 mod prompting;

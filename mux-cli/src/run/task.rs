@@ -13,6 +13,7 @@ use super::asking::Asker;
 use super::gathering::Wording;
 use super::in_file::InFile;
 use super::lessons::{Batch, Written};
+use super::other_ways;
 use super::prompting::{Asked, Subject};
 use super::source::Arrival;
 use super::terminal::Echo;
@@ -48,6 +49,8 @@ pub(crate) enum Task {
         asked: Asked,
         asker: Asker,
     },
+    /// Look for a Kerberos ticket.
+    FindTicket,
     /// Ask about host keys.
     Confirm {
         wording: Wording,
@@ -84,6 +87,8 @@ pub(crate) enum Done {
     },
     /// Whether host keys are right.
     Confirmed(bool),
+    /// Whether there is a Kerberos ticket.
+    FoundTicket(bool),
 }
 
 impl Work for Task {
@@ -120,6 +125,7 @@ impl Work for Task {
                 let answers = answers(&asked, asker);
                 Done::Answered { subject, answers }
             }
+            Self::FindTicket => Done::FoundTicket(other_ways::has_ticket()),
             Self::Confirm { wording, asker } => Done::Confirmed(confirm(&wording, asker)),
         }
     }
