@@ -13,7 +13,9 @@ use super::{Level, Links, Transport};
 impl<K: Copy + Eq + Hash> Job<K> {
     /// The host is who it should be: its command may use the agent, if that was asked for.
     pub(super) fn forward_agent<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>) {
+        // Nothing runs on a jump host.
         if let Phase::Session(session) = &self.phase
+            && !self.is_hop()
             && let Some(channel) = session.channel
             && self.forwarded().is_some()
         {

@@ -10,7 +10,7 @@ use mux_ssh::Error;
 
 use super::job::{Context, Job};
 use super::phase::{Phase, Session};
-use super::{Action, Failure, Links, Status, outcome, retry};
+use super::{Action, Failure, Level, Links, Status, outcome, retry};
 
 impl<K: Copy + Eq + Hash> Job<K> {
     /// The link of this job's session is gone.
@@ -94,8 +94,16 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
     fn lost<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, result: &Result<(), LinkError<Error>>) {
         if let Some(killing) = &self.killing {
-            let reason = killing.reason;
-            return self.finish_killed(cx, reason, false);
+            let (reason, gone) = (killing.reason, self.has_ended());
+            return self.finish_killed(cx, reason, gone);
+        }
+        if self.has_ended() {
+            // Its result came first; some servers have no more manners than that.
+            if !self.output_over {
+                let text = "the connection ended before the command's output did: some may be missing";
+                self.notice(cx, Level::Warning, text.to_owned());
+            }
+            return self.command_over(cx);
         }
         let lost = match &self.phase {
             Phase::Session(session) => session.lost,
@@ -103,9 +111,17 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => None,
         };
         let (status, failure): (Status, Failure) = outcome::lost(self, lost, result);
+        if self.ask_other_way(cx, (status, &failure), result) {
+            return;
+        }
         match retry::may_pass(result) {
             true => self.fail_or_retry(cx, status, failure),
             false => self.finish(cx, status, Some(failure)),
         }
+    }
+
+    /// Whether the server has said how the command ended.
+    fn has_ended(&self) -> bool {
+        self.ended.rc.is_some() || self.ended.signal.is_some()
     }
 }

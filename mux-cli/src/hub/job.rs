@@ -105,11 +105,15 @@ pub(super) struct Job<K> {
     /// What the process that is the connection has said; bounded.
     pub(super) proxy_said: Vec<String>,
     pub(super) ended: Ended,
+    /// All of the command's output has come.
+    pub(super) output_over: bool,
     pub(super) feed: Feed,
     pub(super) killing: Option<Killing>,
     /// What was lacking when a link was to be started, and when that is tried again.
     pub(super) lacking: Option<(NoLink, Instant)>,
     pub(super) unread: Unread,
+    /// Whether there is another way in was asked.
+    pub(super) other_way_asked: bool,
     /// The system's `ssh`, where that is the transport.
     pub(super) child: Option<Child>,
     pub(super) last_heard: Instant,
@@ -144,10 +148,12 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             carrier_lost: None,
             proxy_said: Vec::new(),
             ended: Ended::default(),
+            output_over: false,
             feed: Feed::default(),
             killing: None,
             lacking: None,
             unread: Unread::default(),
+            other_way_asked: false,
             child: None,
             last_heard: now,
             silent: false,

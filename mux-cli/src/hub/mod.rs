@@ -140,6 +140,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 Answer::Prompted { question, answers } => job.prompted(cx, question, answers),
                 Answer::Asking(asking) => job.asking(cx, asking),
                 Answer::Fed(data) => job.fed(cx, data),
+                Answer::OtherWay(ssh) => job.other_way(cx, ssh),
             }
         });
         self.settle(now, links);

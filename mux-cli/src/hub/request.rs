@@ -181,6 +181,8 @@ pub enum Action {
     RememberKey(KeyId),
     /// The key that was thought to work, and does not.
     ForgetKey(KeyId),
+    /// No login of ours was taken: is there another way in? Answered by [`Answer::OtherWay`].
+    OtherWay,
     /// The next bytes for the command to read. Answered by [`Answer::Fed`], whenever there are some.
     Feed(Wish),
     /// This attempt reads no more.
@@ -233,6 +235,8 @@ pub enum Answer {
         /// As many as there were questions, or why there are none; that names the method.
         answers: Result<Vec<Secret>, String>,
     },
+    /// To [`Action::OtherWay`].
+    OtherWay(Option<Arc<OpenSsh>>),
     /// To [`Action::Feed`]; empty: there is no more.
     Fed(Bytes),
     /// A person is being asked (`true`) or has answered (`false`), or a file of ours is written to: deadlines measure the

@@ -2,6 +2,7 @@
 //! when; a login that was refused, a wrong host key and a command that may have run are never tried again.
 
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mux_core::LinkError;
@@ -10,7 +11,9 @@ use mux_ssh::Error;
 use super::countdown::Countdown;
 use super::job::{Context, Ended, Job};
 use super::phase::Phase;
-use super::{Action, Failure, Level, Links, Reason, RequestId, Stage, Status, Timings, pace};
+use super::{
+    Action, Failure, Level, Links, OpenSsh, Reason, RequestId, Stage, Status, Timings, Transport, pace,
+};
 
 /// About how long the first pause is; each one after it is twice as long. A sshd that is over `MaxStartups` has let
 /// go of most logins after a second.
@@ -26,6 +29,8 @@ pub(super) struct Pause {
     /// How the last try ended, in case that there is no other.
     status: Status,
     failure: Failure,
+    /// It is asked whether there is another way in; what does not come in time is none.
+    is_question: bool,
 }
 
 /// Whether a connection that ended like this may fare better another time: what the peer said was not wrong, it was
@@ -83,14 +88,72 @@ impl<K: Copy + Eq + Hash> Job<K> {
             until: cx.now + pause,
             status,
             failure,
+            is_question: false,
         });
+    }
+
+    /// No login was taken. Asks, once, whether the system's `ssh` has one that we don't, and waits for the answer as
+    /// between two tries; this is none, since nothing is tried twice. False: that is no case for it.
+    pub(super) fn ask_other_way<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        (status, failure): (Status, &Failure),
+        result: &Result<(), LinkError<Error>>,
+    ) -> bool {
+        let is_refused = matches!(result, Err(LinkError::Protocol(Error::AuthFailed { .. })));
+        let is_over = self.killing.is_some() || cx.shared.held || self.caution.doubted.is_some();
+        if !is_refused || is_over || self.is_hop() || std::mem::replace(&mut self.other_way_asked, true) {
+            return false;
+        }
+        self.close_stdin(cx);
+        self.release(cx);
+        self.ask(cx, Action::SigningOver);
+        self.connect = Countdown::Stopped(self.request.connect_timeout);
+        self.login = Countdown::Stopped(self.request.login_timeout);
+        self.phase = Phase::Pausing(Pause {
+            until: cx.now + LONGEST_PAUSE,
+            status,
+            failure: failure.clone(),
+            is_question: true,
+        });
+        self.ask(cx, Action::OtherWay);
+        true
+    }
+
+    /// There is another way in, or there is none.
+    pub(super) fn other_way<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        ssh: Option<Arc<OpenSsh>>,
+    ) {
+        let Phase::Pausing(pause) = &self.phase else {
+            return;
+        };
+        match ssh {
+            Some(ssh) => {
+                let failure = &pause.failure;
+                let text = format!("{}: {}; trying the system's ssh", failure.stage, failure.message);
+                self.notice(cx, Level::Verbose, text);
+                self.request.transport = Transport::OpenSsh(ssh);
+                self.start_again(cx);
+            }
+            None => self.end_pause(cx),
+        }
     }
 
     /// Begins the next try if the pause is over.
     pub(super) fn continue_pause<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
-        if !matches!(&self.phase, Phase::Pausing(pause) if pause.until <= cx.now) {
-            return;
+        match &self.phase {
+            Phase::Pausing(pause) if pause.until > cx.now => return,
+            Phase::Pausing(pause) if pause.is_question => return self.end_pause(cx),
+            Phase::Pausing(_) => {}
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Session(_) => return,
+            Phase::Local(_) | Phase::Parked(_) | Phase::Over => return,
         }
+        self.start_again(cx);
+    }
+
+    fn start_again<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         self.heard(cx);
         self.attempt += 1;
         self.timings = Timings::default();

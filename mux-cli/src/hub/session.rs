@@ -71,7 +71,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::StdinRoom { channel } if self.is_command(channel) => self.want_stdin(cx),
             // How the command that kills ended matters to nobody, and it reads nothing.
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
-            Said::Opened { .. } | Said::Eof { .. } | Said::StdinRoom { .. } => {} // Not asked for.
+            Said::Eof { channel } => self.output_over |= self.is_command(channel),
+            Said::Opened { .. } | Said::StdinRoom { .. } => {}
         }
     }
 
@@ -268,7 +269,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     /// The command's channel was closed after all its output.
-    fn command_over<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+    pub(super) fn command_over<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         self.timings.run = Some(cx.now.saturating_duration_since(self.stage_since));
         if let Some(killing) = &self.killing {
             let reason = killing.reason;

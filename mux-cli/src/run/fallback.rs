@@ -28,6 +28,8 @@ pub(super) struct Fallback<'a> {
     plan: &'a Plan,
     /// Looked for once, when the first host needs it.
     program: Option<Option<PathBuf>>,
+    /// Whether there is a program that knows of tickets.
+    klist: Option<bool>,
     /// What was typed and is the same for all.
     typed: Vec<OsString>,
     /// How many hosts there are.
@@ -39,6 +41,7 @@ impl<'a> Fallback<'a> {
         Self {
             plan,
             program: None,
+            klist: None,
             typed: typed(plan),
             hosts,
         }
@@ -60,29 +63,8 @@ impl<'a> Fallback<'a> {
         if matches!(self.plan.action, Action::LearnHosts(_)) {
             return Err(reason);
         }
-        let Some(program) = self.program.get_or_insert_with(openssh::find) else {
-            return Err(format!(
-                "{reason}: there is no ssh in PATH, which would be used for it"
-            ));
-        };
-        let program = program.clone();
-        let mut options = self.typed.clone();
+        let ssh = self.ssh(target, &work, config, reason)?;
         let connection = &self.plan.connection;
-        if let Some(user) = target.user.as_ref().or(connection.user.as_ref()) {
-            options.extend(["-l".into(), user.into()]);
-        }
-        if let Some(port) = target.port.or(connection.port) {
-            options.extend(["-p".into(), port.to_string().into()]);
-        }
-        options.extend(ours(config));
-        options.extend(environment(&work.env, config));
-        options.push(self.agent(config).into());
-        let ssh = OpenSsh {
-            program,
-            options,
-            door: door(config),
-            reason: reason.trim_end_matches(": not supported yet").to_owned(),
-        };
         let mut request = settings::local(id, self.plan, &target.host, work);
         request.transport = Transport::OpenSsh(Arc::new(ssh));
         request.retries = self.plan.retries;
@@ -99,9 +81,59 @@ impl<'a> Fallback<'a> {
         }
         Ok(request)
     }
-}
 
-impl Fallback<'_> {
+    /// How ssh is called for this target by a Kerberos ticket, if the configuration allows that and the programs for it
+    /// are there. It tries nothing else: whatever else there is has been refused already.
+    pub(super) fn by_ticket(
+        &mut self,
+        target: &Target,
+        work: &Work,
+        config: &HostConfig,
+    ) -> Option<Arc<OpenSsh>> {
+        let gssapi = &config.login.gssapi_authentication;
+        let mut has_program = || *self.klist.get_or_insert_with(|| openssh::find("klist").is_some());
+        if !gssapi.value || !has_program() {
+            return None;
+        }
+        let reason = format!("{}: GSSAPIAuthentication, after all other methods", gssapi.origin);
+        let mut ssh = self.ssh(target, work, Some(config), reason).ok()?;
+        let only = "PreferredAuthentications=gssapi-keyex,gssapi-with-mic";
+        ssh.options.splice(0..0, ["-o".into(), only.into()]);
+        Some(Arc::new(ssh))
+    }
+
+    fn ssh(
+        &mut self,
+        target: &Target,
+        work: &Work,
+        config: Option<&HostConfig>,
+        reason: String,
+    ) -> Result<OpenSsh, String> {
+        let Some(program) = self.program.get_or_insert_with(|| openssh::find("ssh")) else {
+            return Err(format!(
+                "{reason}: there is no ssh in PATH, which would be used for it"
+            ));
+        };
+        let program = program.clone();
+        let mut options = self.typed.clone();
+        let connection = &self.plan.connection;
+        if let Some(user) = target.user.as_ref().or(connection.user.as_ref()) {
+            options.extend(["-l".into(), user.into()]);
+        }
+        if let Some(port) = target.port.or(connection.port) {
+            options.extend(["-p".into(), port.to_string().into()]);
+        }
+        options.extend(ours(config));
+        options.extend(environment(&work.env, config));
+        options.push(self.agent(config).into());
+        Ok(OpenSsh {
+            program,
+            options,
+            door: door(config),
+            reason: reason.trim_end_matches(": not supported yet").to_owned(),
+        })
+    }
+
     /// Whether ssh forwards the agent: it looks at the host's key by itself before it does.
     fn agent(&self, config: Option<&HostConfig>) -> &'static str {
         let connection = &self.plan.connection;

@@ -30,6 +30,7 @@ mod methods;
 mod net;
 mod offers;
 mod openssh;
+mod other_ways;
 mod outside;
 mod outward;
 mod pipe;

@@ -39,12 +39,12 @@ const OPTIONS: [&str; 9] = [
     "EscapeChar=none",
 ];
 
-/// Where the program is, if there is one in `PATH`.
-pub(crate) fn find() -> Option<PathBuf> {
+/// Where a program is, if there is one in `PATH`.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join("ssh"))
+        .map(|directory| directory.join(name))
         .find(|program| {
             let is_file = std::fs::metadata(program).is_ok_and(|meta| meta.is_file());
             is_file && rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_ok()

@@ -19,6 +19,7 @@ use super::learning::Learning;
 use super::limits;
 use super::net::{Heard, Net};
 use super::offers::Offers;
+use super::other_ways::OtherWays;
 use super::prompting::Prompting;
 use super::questions::Questions;
 use super::settings::{Prepared as Target, Profile};
@@ -109,6 +110,7 @@ pub(crate) struct Outside {
     /// The run is to end: whatever needs an answer goes without.
     pub(super) asks_no_more: bool,
     pub(super) input: Option<Input>,
+    pub(super) other_ways: OtherWays,
     complaints: Complaints,
     /// What is said with `-v`.
     remarks: Complaints,
@@ -169,6 +171,7 @@ impl Outside {
             asked: Vec::new(),
             asks_no_more: false,
             input,
+            other_ways: OtherWays::default(),
             complaints: Complaints::default(),
             remarks: Complaints::default(),
         }
@@ -177,6 +180,9 @@ impl Outside {
     /// Hears of a target, which is shown to people as `shown`.
     pub(crate) fn add(&mut self, target: &Target, shown: &Typed) {
         self.prompting.add(&target.request.user);
+        if let Some(ssh) = &target.other_way {
+            self.other_ways.add(target.request.id, Arc::clone(ssh));
+        }
         self.targets.insert(target.request.id, Known::new(target, shown));
     }
 
@@ -236,6 +242,7 @@ impl Outside {
                 self.prompt(now, net, ticket, (question, prompt));
             }
             Action::SigningOver => self.login_over(now, net, ticket),
+            Action::OtherWay => self.other_way(now, ticket),
             Action::Feed(wish) => self.feed(now, ticket, wish),
             Action::FeedOver { taken, whole } => self.feed_over(ticket, taken, whole),
             Action::Remember(memory) => self.remember(ticket, |known, state| {
@@ -456,6 +463,7 @@ impl Outside {
             Done::Resolved { ticket, result } => self.answer(ticket, Answer::Resolved(result)),
             Done::Learned { batch, result } => self.learned(now, &batch, result),
             Done::Read { ticket, result } => self.fed(ticket, result),
+            Done::FoundTicket(is_there) => self.found_ticket(now, is_there),
             Done::Arrived(arrival) => self.arrived(now, arrival),
             // Nobody asks any more if it was given up meanwhile.
             Done::Unlocked { .. } | Done::Answered { .. } | Done::Confirmed(_)

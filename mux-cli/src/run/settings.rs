@@ -14,7 +14,7 @@ use mux_ssh::transport::RekeyLimits;
 
 use super::methods::Ways;
 use super::{forwarding, unsupported};
-use crate::hub::{Level, Request, RequestId, Route, SshOptions, Transport};
+use crate::hub::{Level, OpenSsh, Request, RequestId, Route, SshOptions, Transport};
 use crate::plan::{Action, Connection, Family, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
@@ -78,6 +78,8 @@ pub(crate) struct Prepared {
     pub(crate) profile: Arc<Profile>,
     /// The way there, in words by which it is told from others; empty: directly.
     pub(crate) way: String,
+    /// The system's `ssh`, where that may have a way in that we don't.
+    pub(crate) other_way: Option<Arc<OpenSsh>>,
     /// What is said with `-v`.
     pub(crate) notes: Vec<String>,
     /// What is said without it.
@@ -218,6 +220,7 @@ impl Settings {
             host_key_name,
             profile,
             way: String::new(),
+            other_way: None,
             notes,
             warnings,
         })

@@ -123,8 +123,12 @@ fn resolve(
             Transport::Ssh => match configuration.host(target) {
                 Ok(config) => {
                     let request = (id, plan, work.clone());
+                    let other_way = ssh.by_ticket(target, &work, &config);
                     match prepared(&mut settings, &mut jumps, request, configuration, config) {
-                        Ok(prepared) => Ready::Ssh(Box::new(prepared)),
+                        Ok(mut prepared) => {
+                            prepared.other_way = other_way;
+                            Ready::Ssh(Box::new(prepared))
+                        }
                         // Seldom enough to be resolved once more.
                         Err(NoWay::Wrong(text)) => Ready::Unusable(text),
                         Err(NoWay::Unsupported(text)) => {

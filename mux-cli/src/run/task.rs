@@ -15,6 +15,7 @@ use super::host_keys::ShownKey;
 use super::in_file::InFile;
 use super::key_command;
 use super::lessons::{Batch, Written};
+use super::other_ways;
 use super::prompting::{Asked, Subject};
 use super::source::Arrival;
 use super::terminal::Echo;
@@ -55,6 +56,8 @@ pub(crate) enum Task {
         shown: Box<ShownKey>,
         arguments: Vec<String>,
     },
+    /// Look for a Kerberos ticket.
+    FindTicket,
     /// Ask about host keys.
     Confirm {
         wording: Wording,
@@ -96,6 +99,8 @@ pub(crate) enum Done {
     },
     /// Whether host keys are right.
     Confirmed(bool),
+    /// Whether there is a Kerberos ticket.
+    FoundTicket(bool),
 }
 
 impl Work for Task {
@@ -136,6 +141,7 @@ impl Work for Task {
                 shown,
                 printed: key_command::run(&arguments),
             },
+            Self::FindTicket => Done::FoundTicket(other_ways::has_ticket()),
             Self::Confirm { wording, asker } => Done::Confirmed(confirm(&wording, asker)),
         }
     }

@@ -63,7 +63,6 @@ pub(super) fn without_effect(config: &HostConfig) -> Vec<String> {
     let named = |keyword, origin| Some((keyword, origin));
     let on = |keyword, flag: &'_ Sourced<bool>| flag.value.then_some((keyword, flag.origin.clone()));
     let lines = [
-        on("GSSAPIAuthentication", &login.gssapi_authentication),
         (login.add_keys_to_agent.value == AddKeysToAgent::Ask)
             .then(|| ("AddKeysToAgent", login.add_keys_to_agent.origin.clone())),
         (login.security_key_provider.as_ref())

@@ -9,6 +9,7 @@
 mod dead;
 mod host_keys;
 mod interrupts;
+mod odd;
 mod processes;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../rig/mod.rs"]

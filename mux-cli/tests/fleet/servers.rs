@@ -30,6 +30,12 @@ pub(crate) enum Kind {
     SaysNothing,
     StallsInAuth,
     ResetsInOutput,
+    /// Commands end without a word about how.
+    NoStatus,
+    /// The connection ends with the command.
+    HangsUp,
+    /// The same before the end of the output was said.
+    HangsUpAtOnce,
 }
 
 pub(crate) struct Servers {
@@ -56,7 +62,12 @@ impl Servers {
                 Kind::Refuses => refusing(&mut held),
                 Kind::DropsPackets => dropping(&mut held),
                 Kind::SaysNothing => silent(&mut held),
-                Kind::Good | Kind::StallsInAuth | Kind::ResetsInOutput => {
+                Kind::Good
+                | Kind::StallsInAuth
+                | Kind::ResetsInOutput
+                | Kind::NoStatus
+                | Kind::HangsUp
+                | Kind::HangsUpAtOnce => {
                     let listener = mio::net::TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
                     let address = listener.local_addr().unwrap();
                     listeners.insert(driver.listen(Listener::Tcp(listener)).unwrap(), *kind);
@@ -155,6 +166,9 @@ fn plan(kind: Kind) -> Plan {
         Kind::StallsInAuth => Plan::new().with(Point::After(Moment::NewKeys, 1), Act::Stall),
         Kind::ResetsInOutput => Plan::new().with(Point::After(Moment::Output, 1), Act::Close),
         Kind::Good | Kind::Refuses | Kind::DropsPackets | Kind::SaysNothing => Plan::new(),
+        Kind::NoStatus => Plan::new(),
+        Kind::HangsUp => Plan::new().with(Point::After(Moment::Eof, 1), Act::Close),
+        Kind::HangsUpAtOnce => Plan::new().with(Point::After(Moment::ExitReport, 1), Act::Close),
     }
 }
 
@@ -164,6 +178,7 @@ fn serve(
     config: &Arc<ServerConfig>,
     stop: &AtomicBool,
 ) {
+    let mut kinds = HashMap::new();
     while !stop.load(Ordering::Relaxed) {
         driver.turn(Some(Duration::from_millis(50))).unwrap();
         while let Some(event) = driver.poll_event() {
@@ -173,12 +188,27 @@ fn serve(
                     // Closing discards what is queued and resets.
                     rustix::net::sockopt::set_socket_linger(tcp, Some(Duration::ZERO)).unwrap();
                 }
-                driver
+                let key = driver
                     .add(stream, Server::new(Arc::clone(config), plan(kind)))
                     .unwrap();
+                kinds.insert(key, kind);
             } else if let Event::Protocol(key, server::Event::Exec { session, .. }) = event {
                 let server = driver.protocol(key).unwrap();
-                server.reply(session, Bytes::from_static(b"hello\n"), 0);
+                let hello = Bytes::from_static(b"hello\n");
+                match kinds[&key] {
+                    Kind::NoStatus => {
+                        server.stdout(session, hello);
+                        server.eof(session);
+                        server.close(session);
+                    }
+                    Kind::HangsUp | Kind::HangsUpAtOnce => server.reply(session, hello, 7),
+                    Kind::Good
+                    | Kind::Refuses
+                    | Kind::DropsPackets
+                    | Kind::SaysNothing
+                    | Kind::StallsInAuth
+                    | Kind::ResetsInOutput => server.reply(session, hello, 0),
+                }
             }
         }
     }

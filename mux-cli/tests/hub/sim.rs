@@ -382,6 +382,7 @@ impl Sim {
             }
             Action::LookAtHostKeys { .. } | Action::KeepHostKeys { .. } => return,
             Action::SigningOver | Action::RememberKey(_) => return,
+            Action::OtherWay => Answer::OtherWay(None),
             Action::Feed(wish) => {
                 self.wishes.push((ticket, wish));
                 let place = usize::try_from(wish.position).unwrap();

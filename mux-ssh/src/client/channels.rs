@@ -124,7 +124,7 @@ impl Channels {
 
     /// The command of this channel may reach the user's agent.
     pub(crate) fn forward_agent(&mut self, id: ChannelId) {
-        if let Some(channel) = self.table.owned(id) {
+        if let Some(channel) = self.table.owned(id).filter(|channel| channel.is_session()) {
             channel.wants_agent = true;
             self.agent_allowed = true;
         }

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use super::pair::*;
-use crate::client::{ChannelId, Event, StreamKind};
+use crate::client::{ChannelId, DirectTcpip, Event, StreamKind};
 use crate::message::*;
 
 const AGENT: &str = "auth-agent@openssh.com";
@@ -151,5 +151,22 @@ fn there_are_no_more_than_sixteen_at_a_time() {
     pair.tell(CHANNEL_CLOSE, 4);
     open(&mut pair, AGENT, 18);
     assert_eq!(opened(&pair).len(), 17);
+    pair.assert_healthy();
+}
+
+#[test]
+fn a_jump_host_on_which_nothing_runs_gets_no_channel_to_the_agent() {
+    let mut pair = Pair::logged_in(OPENSSH);
+    let to = DirectTcpip {
+        host: "web07".to_owned(),
+        port: 22,
+    };
+    let way = pair.client.direct_tcpip(pair.now, to);
+    pair.client.forward_agent(way);
+    pair.run();
+    pair.confirm(0, 0);
+    open(&mut pair, AGENT, 9);
+    assert_eq!(pair.last(CHANNEL_OPEN_FAILURE).uint32().unwrap(), 9);
+    assert_eq!(opened(&pair), []);
     pair.assert_healthy();
 }
