@@ -103,13 +103,12 @@ impl Outside {
         let decision = self
             .hosts
             .judge(&known.profile, &known.host, &known.shown.text, &key, told);
-        let others = match (&decision, known.asked_for.take()) {
-            (Decision::Accept, _) | (_, None) => None,
-            (_, Some(asked_for)) => self
+        if decision != Decision::Accept
+            && let Some(asked_for) = known.asked_for.take()
+            && let Some(types) = self
                 .hosts
-                .other_types(&known.profile, &known.host, &key, &asked_for),
-        };
-        if let Some(types) = others {
+                .other_types(&known.profile, &known.host, &key, &asked_for)
+        {
             let judgement = Judgement::AskForOthers(types);
             return self.answer(ticket, Answer::HostKey { question, judgement });
         }

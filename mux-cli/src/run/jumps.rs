@@ -40,6 +40,9 @@ pub(super) enum NoWay {
     Wrong(String),
 }
 
+/// A host as it is named on the way: two names for the same address may well be two machines, in two networks.
+type Named = (String, Spot);
+
 /// The jump hosts of a run.
 #[derive(Debug)]
 pub(super) struct Jumps<'a> {
@@ -74,8 +77,8 @@ impl<'a> Jumps<'a> {
     /// A stop that can't be used, or one that leads to itself.
     pub(super) fn way(&mut self, config: &mut HostConfig) -> Result<(Route, String), NoWay> {
         let proxy = config.proxy.take();
-        let end = (config.host.as_str(), &spot(config));
-        let route = self.route(proxy.as_ref(), end, &mut Vec::new())?;
+        let end = (config.host.to_lowercase(), spot(config));
+        let route = self.route(proxy.as_ref(), &end, &mut Vec::new())?;
         let words = self.words(&route);
         Ok((route, words))
     }
@@ -103,8 +106,8 @@ impl<'a> Jumps<'a> {
     fn route(
         &mut self,
         proxy: Option<&Sourced<Proxy>>,
-        (name, end): (&str, &Spot),
-        behind: &mut Vec<Spot>,
+        end: &Named,
+        behind: &mut Vec<Named>,
     ) -> Result<Route, NoWay> {
         let Some(proxy) = proxy else {
             return Ok(Route::Direct);
@@ -121,8 +124,10 @@ impl<'a> Jumps<'a> {
             Route::Jump(id) => self.hops.get(self.index(*id)),
             Route::Direct | Route::Command(_) => None,
         });
-        match last.is_some_and(|last| spot_of(last) == *end) {
-            true => Err(leads_back(&proxy.origin, name)),
+        let last = stops.last().zip(last);
+        let last = last.map(|(stop, hop)| (stop.host.to_lowercase(), spot_of(hop)));
+        match last.as_ref() == Some(end) {
+            true => Err(leads_back(&proxy.origin, &end.0)),
             false => Ok(before.unwrap_or_default()),
         }
     }
@@ -133,7 +138,7 @@ impl<'a> Jumps<'a> {
         stop: &JumpHost,
         before: Option<Route>,
         origin: &Origin,
-        behind: &mut Vec<Spot>,
+        behind: &mut Vec<Named>,
     ) -> Result<RequestId, NoWay> {
         let name = (stop.clone(), before);
         if let Some(known) = self.known.get(&name) {
@@ -149,7 +154,7 @@ impl<'a> Jumps<'a> {
         stop: &JumpHost,
         before: Option<Route>,
         origin: &Origin,
-        behind: &mut Vec<Spot>,
+        behind: &mut Vec<Named>,
     ) -> Result<RequestId, NoWay> {
         let named = |text: &str| format!("via {}: {text}", Printable::new(&stop.host));
         let plan = self.plan;
@@ -163,7 +168,8 @@ impl<'a> Jumps<'a> {
                 false => NoWay::Wrong(named(&error.to_string())),
             })?;
         let spot = spot(&config);
-        if behind.contains(&spot) || behind.len() >= MAX_STOPS {
+        let this = (stop.host.to_lowercase(), spot.clone());
+        if behind.contains(&this) || behind.len() >= MAX_STOPS {
             return Err(leads_back(origin, &stop.host));
         }
         if before.is_some() {
@@ -176,8 +182,8 @@ impl<'a> Jumps<'a> {
         let route = match before {
             Some(route) => route,
             None => {
-                behind.push(spot.clone());
-                let route = self.route(own.as_ref(), (&stop.host, &spot), behind);
+                behind.push(this.clone());
+                let route = self.route(own.as_ref(), &this, behind);
                 behind.pop();
                 route?
             }

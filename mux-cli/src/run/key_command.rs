@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mux_ssh::Printable;
 use mux_ssh::keys::PublicKey;
@@ -15,17 +15,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Hosts wait for it.
-const WITHIN: Duration = Duration::from_secs(10);
+/// Hosts wait for it: ten seconds in which it prints nothing, counted in slices, as no clock is read here.
+const SLICES: u32 = 500;
+const SLICE: Duration = Duration::from_millis(20);
+
+/// One that prints byte by byte and never stops ends as well.
+const MAX_READS: u32 = 4096;
 
 /// A host has a handful of keys; whoever prints this much prints something else.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
 /// What it says about a failure is cut to this.
 const MAX_ERROR: usize = 4096;
-
-/// How often a program that has closed its output is looked at until it ends.
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// The program and its arguments for a host that has shown `key`: `words` as the configuration has them, with the tokens
 /// that could not be known before.
@@ -100,19 +101,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<Vec<u8>, String> {
 
 /// All that it prints, on both streams, until it has ended.
 fn read(child: &mut Child) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let until = Instant::now() + WITHIN;
-    let late = || {
-        io::Error::new(
-            ErrorKind::TimedOut,
-            format!("not finished within {}s", WITHIN.as_secs()),
-        )
-    };
+    let mut patience = 0..SLICES;
+    let mut reads = 0..MAX_READS;
     let (mut output, mut said) = (Vec::new(), Vec::new());
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
     while stdout.is_some() || stderr.is_some() {
         let ends = [stdout.as_ref().map(AsFd::as_fd), stderr.as_ref().map(AsFd::as_fd)];
-        let [out, err] = readable(ends, until)?;
-        if !(out || err) {
+        let [out, err] = readable(ends)?;
+        let is_silent = !(out || err);
+        if is_silent && patience.next().is_none() || !is_silent && reads.next().is_none() {
             return Err(late());
         }
         if out && !take(&mut stdout, &mut output)? {
@@ -128,25 +125,32 @@ fn read(child: &mut Child) -> io::Result<(Vec<u8>, Vec<u8>)> {
         }
     }
     while child.try_wait()?.is_none() {
-        if Instant::now() >= until {
+        if patience.next().is_none() {
             return Err(late());
         }
-        thread::sleep(PAUSE);
+        thread::sleep(SLICE);
     }
     Ok((output, said))
 }
 
-/// Which of these have something to say, or have ended; neither: it is too late.
-fn readable(ends: [Option<BorrowedFd<'_>>; 2], until: Instant) -> io::Result<[bool; 2]> {
+fn late() -> io::Error {
+    let within = SLICE * SLICES;
+    io::Error::new(
+        ErrorKind::TimedOut,
+        format!("not finished within {}s", within.as_secs()),
+    )
+}
+
+/// Which of these have something to say, or have ended; neither: not within a slice of time.
+fn readable(ends: [Option<BorrowedFd<'_>>; 2]) -> io::Result<[bool; 2]> {
     let open = ends.iter().flatten();
     let mut waiting: Vec<PollFd<'_>> = open
         .map(|end| PollFd::from_borrowed_fd(*end, PollFlags::IN))
         .collect();
-    let left = until.saturating_duration_since(Instant::now());
-    let left = Timespec::try_from(left).map_err(|_| io::Error::from(ErrorKind::InvalidInput))?;
-    match poll(&mut waiting, Some(&left)) {
+    let slice = Timespec::try_from(SLICE).map_err(|_| io::Error::from(ErrorKind::InvalidInput))?;
+    match poll(&mut waiting, Some(&slice)) {
         Ok(_) => {}
-        Err(Errno::INTR) => return readable(ends, until),
+        Err(Errno::INTR) => return readable(ends),
         Err(error) => return Err(error.into()),
     }
     let mut ready = waiting.iter().map(|end| !end.revents().is_empty());

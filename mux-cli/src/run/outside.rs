@@ -194,12 +194,7 @@ impl Outside {
     pub(crate) fn act(&mut self, now: Instant, net: &mut Net, ticket: Ticket, action: Action) {
         match action {
             Action::Prepare => self.prepare(now, net, ticket),
-            Action::Resolve { host, port } => {
-                if let Err(error) = self.pool.submit(now, Task::Resolve { ticket, host, port }) {
-                    let why = limits::missing("start a thread", &error);
-                    self.answer(ticket, Answer::Resolved(Err(why)));
-                }
-            }
+            Action::Resolve { host, port } => self.resolve(now, ticket, host, port),
             Action::JudgeHostKey {
                 question,
                 key,
@@ -246,16 +241,25 @@ impl Outside {
             Action::Remember(memory) => self.remember(ticket, |known, state| {
                 state.learn_server(&known.server, &memory);
             }),
-            Action::RememberKey(key) => {
-                if let Some(print) = self.keyring.fingerprint(key).map(str::to_owned) {
-                    self.remember(ticket, |known, state| {
-                        state.learn_key(&known.server, &known.user, print);
-                    });
-                }
-            }
+            Action::RememberKey(key) => self.remember_key(ticket, key),
             Action::ForgetKey(_) => self.remember(ticket, |known, state| {
                 state.forget_key(&known.server, &known.user);
             }),
+        }
+    }
+
+    fn resolve(&mut self, now: Instant, ticket: Ticket, host: String, port: u16) {
+        if let Err(error) = self.pool.submit(now, Task::Resolve { ticket, host, port }) {
+            let why = limits::missing("start a thread", &error);
+            self.answer(ticket, Answer::Resolved(Err(why)));
+        }
+    }
+
+    fn remember_key(&mut self, ticket: Ticket, key: KeyId) {
+        if let Some(print) = self.keyring.fingerprint(key).map(str::to_owned) {
+            self.remember(ticket, |known, state| {
+                state.learn_key(&known.server, &known.user, print);
+            });
         }
     }
 

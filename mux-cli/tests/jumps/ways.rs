@@ -105,3 +105,15 @@ fn a_jump_host_that_no_one_could_name_is_refused() {
         );
     }
 }
+
+/// In two networks the same address is two machines, and here it is one that is reached through itself.
+#[test]
+fn a_jump_host_with_the_address_of_its_target_is_another_host() {
+    let rig = Rig::new();
+    rig.check(
+        &["-J", "gate", "-w", "web1", "--", "echo", "in"],
+        0,
+        "web1: in\n",
+        "",
+    );
+}

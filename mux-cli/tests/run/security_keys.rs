@@ -156,7 +156,7 @@ fn security_keys_log_in_through_the_agent_which_is_told_the_session_first() {
         fs::remove_file(rig.path("id")).unwrap();
         fs::remove_file(rig.path("id.pub")).unwrap();
         rig.check(
-            &["-w", "web[1-2]", "--", "echo hello"],
+            &["-f", "1", "-w", "web[1-2]", "--", "echo hello"],
             0,
             "web1: hello\nweb2: hello\n",
             "",

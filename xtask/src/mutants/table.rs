@@ -298,4 +298,49 @@ pub(super) const MUTATIONS: &[Mutation] = &[
             "pacing::an_endpoint_sees_at_most_ten_unauthenticated_connections_and_nobody_times_out_in_its_queue",
         ],
     },
+    Mutation {
+        name: "another-connection-once-somebody-has-answered",
+        edits: &[Edit {
+            file: "mux-ssh/src/client/auth.rs",
+            from: "if self.has_more() && !self.answered {",
+            to: "if self.has_more() {",
+        }],
+        suite: Suite::Ssh,
+        caught_by: &[
+            "client::tests::prompts::the_end_of_the_connection_behind_a_refused_answer_asks_for_no_other_one",
+        ],
+    },
+    Mutation {
+        name: "commands-go-ahead-of-a-key-behind-an-answer",
+        edits: &[Edit {
+            file: "mux-ssh/src/client/auth.rs",
+            from: "self.is_signed() && !self.answered",
+            to: "self.is_signed()",
+        }],
+        suite: Suite::Ssh,
+        caught_by: &["client::tests::prompts::a_password_and_then_a_key_that_was_refused_before"],
+    },
+    Mutation {
+        name: "success-for-questions-that-were-never-asked",
+        edits: &[Edit {
+            file: "mux-ssh/src/client/auth/answers.rs",
+            from: "Step::Asked(Request::Password | Request::Interactive { answered: true }) => {",
+            to: "Step::Asked(Request::Password | Request::Interactive { .. }) => {",
+        }],
+        suite: Suite::Hostile,
+        caught_by: &["table::prompts::success_for_questions_that_were_never_asked"],
+    },
+    Mutation {
+        name: "passwords-in-debug-output",
+        edits: &[Edit {
+            file: "mux-ssh/src/secret.rs",
+            from: "f.write_str(\"Secret\")",
+            to: "write!(f, \"Secret {:?}\", self.0)",
+        }],
+        suite: Suite::Ssh,
+        caught_by: &[
+            "client::tests::prompts::an_answer_stands_in_no_debug_output",
+            "secret::tests::nothing_about_it_is_printed",
+        ],
+    },
 ];

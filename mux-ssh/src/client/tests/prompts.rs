@@ -426,6 +426,15 @@ fn no_second_connection_is_asked_for_once_somebody_has_answered() {
 }
 
 #[test]
+fn the_end_of_the_connection_behind_a_refused_answer_asks_for_no_other_one() {
+    let mut pair = login(OPENSSH, 1);
+    pair.failure("publickey,password", false);
+    answer(&mut pair, Some(&["wrong"]));
+    pair.eof();
+    assert_eq!(pair.error, denied(&["publickey", "password"], false));
+}
+
+#[test]
 fn a_server_that_does_not_wait_for_the_answer_has_refused_nothing() {
     let mut pair = login(OPENSSH, 0);
     pair.failure("password", false);
