@@ -82,7 +82,7 @@ const FATES: &[(&str, Fate)] = &[
     ("HostKeyAlias", Honoured("")),
     ("HashKnownHosts", Honoured("")),
     ("CheckHostIP", NoEffect("the key under the name is verified all the same")),
-    ("UpdateHostKeys", Honoured("")),
+    ("UpdateHostKeys", Honoured("keys are added, none is taken away; `ask` counts as `no`")),
     ("VerifyHostKeyDNS", NoEffect("a key that only the DNS vouches for counts as unknown: stricter than asked")),
     ("NoHostAuthenticationForLocalhost", Honoured("")),
     ("KexAlgorithms", Honoured("what this program has of them")),
