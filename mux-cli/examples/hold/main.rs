@@ -382,8 +382,6 @@ impl Hold {
             | client::Event::ExitSignal { .. }
             | client::Event::StdinRoom { .. }
             | client::Event::EnvRefused { .. }
-            | client::Event::HostKeys(_)
-            | client::Event::HostKeysProven(_)
             | client::Event::Disconnected { .. } => {}
         }
         Ok(())

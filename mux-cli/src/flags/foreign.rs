@@ -92,7 +92,6 @@ pub(super) const LATER_COMMANDS: &[&str] = &[
     "status",
     "daemon",
     "forward",
-    "config",
     "completion",
     "man",
     "ansible",

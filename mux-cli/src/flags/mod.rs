@@ -1,6 +1,7 @@
 //! From the command line and the environment to a [`Plan`]. It knows what users of other tools mean by a letter and
 //! says so instead of guessing; it reads no file and connects to nothing.
 
+mod config;
 mod duration;
 mod env;
 mod error;
@@ -13,6 +14,7 @@ mod table;
 mod tests;
 mod variable;
 
+pub use config::ConfigQuery;
 pub use duration::{DurationError, MAX_DURATION, MIN_DURATION, parse_duration};
 pub use env::Environment;
 pub use error::UsageError;
@@ -36,6 +38,8 @@ use crate::targets::{HostsSource, TargetSpec};
 pub enum Invocation {
     /// `mux run`, and whatever else connects to hosts.
     Run(Box<Plan>),
+    /// `mux config -G`.
+    Config(Box<ConfigQuery>),
     /// This text on standard output, and nothing else: help, version.
     Print(String),
 }
@@ -59,6 +63,10 @@ pub fn parse(
     match matches.subcommand() {
         Some(("run", run)) => Ok(Invocation::Run(Box::new(plan(run, environment)?))),
         Some(("hosts", hosts)) => Ok(Invocation::Run(Box::new(hosts::plan(hosts, environment)?))),
+        Some(("config", matches)) => Ok(match config::query(matches)? {
+            Some(query) => Invocation::Config(Box::new(query)),
+            None => Invocation::Print(mux_ssh::config::keywords()),
+        }),
         Some((name, _)) => Err(UsageError::NoSuchCommandYet(name.to_owned())),
         None => Err(UsageError::NoSubcommand(
             table::command().render_help().to_string(),

@@ -13,7 +13,7 @@ use super::duration::{parse_deadline, parse_duration};
 use super::fanout::parse_fanout;
 use super::size::parse_size;
 use super::variable::parse_variable;
-use super::{foreign, hosts};
+use super::{config, foreign, hosts};
 use crate::plan::{ColorChoice, Format, MAX_RETRIES, MissingStatus, Transport};
 
 const EXAMPLES: &str = "\
@@ -49,7 +49,8 @@ pub(super) fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand_required(true)
         .subcommand(run())
-        .subcommand(hosts::command());
+        .subcommand(hosts::command())
+        .subcommand(config::command());
     foreign::LATER_COMMANDS
         .iter()
         .fold(mux, |mux, name| mux.subcommand(foreign::later_command(name)))

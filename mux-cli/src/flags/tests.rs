@@ -26,6 +26,7 @@ fn parse_line(line: &str) -> Result<Invocation, UsageError> {
 fn plan_of(line: &str) -> Plan {
     match parse_line(&format!("run {line}")).unwrap_or_else(|error| panic!("{line}: {error}")) {
         Invocation::Run(plan) => *plan,
+        Invocation::Config(query) => panic!("{line}: {query:?}"),
         Invocation::Print(text) => panic!("{line}: {text}"),
     }
 }
@@ -310,6 +311,7 @@ fn mistakes_in_flags_are_named() {
 fn help_and_version_are_texts_and_mux_alone_is_a_usage_error() {
     let printed = |line: &str| match parse_line(line).unwrap() {
         Invocation::Print(text) => text,
+        Invocation::Config(query) => panic!("{query:?}"),
         Invocation::Run(plan) => panic!("{plan:?}"),
     };
     assert_eq!(

@@ -17,6 +17,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             keepalive,
             methods,
             rekey,
+            further_host_keys,
             ..
         } = match &self.request.transport {
             Transport::Ssh(options) => (**options).clone(),
@@ -45,7 +46,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             spare: false,
             cautious: caution.step_by_step,
             doubted: caution.doubted,
-            host_keys: false,
+            host_keys: further_host_keys,
             accept_none: true,
         });
         client.limit_windows(cx.shared.max_window);

@@ -261,6 +261,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             unauthenticated: true,
             lost: None,
             unanswered: None,
+            proving: false,
         });
         self.heard(cx);
         self.greeting.clear();

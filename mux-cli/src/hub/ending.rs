@@ -32,7 +32,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Session(_) | Phase::Preparing | Phase::Resolving => return,
             Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => return,
         }
-        if !self.connect_again(cx, &result) {
+        if !self.wait_for_password(cx, &result) && !self.connect_again(cx, &result) {
             self.lost(cx, &result);
         }
     }

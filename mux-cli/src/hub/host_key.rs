@@ -133,9 +133,11 @@ fn removal(host: &HostId, others: &[Mismatch], kept: KeptIn<'_>) -> String {
     let name = quoted(host.name());
     let commands: Vec<String> = files
         .iter()
-        .map(|file| match *file == kept.default_file {
-            true => format!("ssh-keygen -R {name}"),
-            false => format!("ssh-keygen -R {name} -f {}", Printable::new(file)),
+        .map(|file| match *file {
+            file if file == kept.default_file => format!("ssh-keygen -R {name}"),
+            // No file has such a name: they are all named by their whole path.
+            "KnownHostsCommand" => "mend what KnownHostsCommand prints".to_owned(),
+            file => format!("ssh-keygen -R {name} -f {}", Printable::new(file)),
         })
         .collect();
     commands.join("; ")

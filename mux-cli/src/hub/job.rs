@@ -1,7 +1,7 @@
 //! One request on its way: which phase it is in, what time it has left, and how it ends. The steps of each phase are
 //! in `connect`, `session` and `kill`; this file never talks to a link but to end it.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,9 @@ use super::children::Children;
 use super::countdown::Countdown;
 use super::drain::Unread;
 use super::hop::{Hop, Note, Role};
+use super::ids::IdMap;
 use super::kill::Killing;
+use super::linger::Lingering;
 use super::openssh::Child;
 use super::pace::{Endpoints, Fanout};
 use super::parked::Parking;
@@ -40,17 +42,18 @@ pub(super) struct Shared<K> {
     pub(super) fanout: Fanout,
     pub(super) endpoints: Endpoints,
     pub(super) children: Children,
-    pub(super) by_link: HashMap<K, RequestId>,
+    pub(super) by_link: IdMap<K, RequestId>,
     pub(super) timers: BTreeSet<(Instant, RequestId)>,
     /// Something of ours was lacking for a link: nothing is started before.
     pub(super) short: Option<(NoLink, Instant)>,
     pub(super) actions: VecDeque<(Ticket, Action)>,
     pub(super) events: VecDeque<Event>,
     pub(super) left_running: Vec<RequestId>,
-    pub(super) hops: HashMap<RequestId, Hop>,
+    pub(super) hops: IdMap<RequestId, Hop>,
     /// What jobs have to say to each other; passed on before anything else happens.
     pub(super) notes: VecDeque<(RequestId, Note<K>)>,
     pub(super) parking: Parking,
+    pub(super) lingering: Lingering<K>,
     pub(super) max_window: u32,
     /// Nothing more is to start, not even once more.
     pub(super) held: bool,
@@ -89,6 +92,10 @@ pub(super) struct Job<K> {
     pub(super) tried: Vec<String>,
     /// Something was accepted, and not enough.
     pub(super) half_way: bool,
+    /// Somebody is asked for a password.
+    pub(super) wants_password: bool,
+    /// Somebody has answered the server.
+    pub(super) answered: bool,
     /// What the server said as it ended the connection.
     pub(super) farewell: Option<String>,
     /// Lines that the server said instead of its identification; bounded by the client.
@@ -134,6 +141,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             asking: false,
             tried: Vec::new(),
             half_way: false,
+            wants_password: false,
+            answered: false,
             farewell: None,
             greeting: Vec::new(),
             carrier_lost: None,

@@ -17,8 +17,10 @@ mod event;
 mod hop;
 mod host_certificate;
 mod host_key;
+pub(crate) mod ids;
 mod job;
 mod kill;
+mod linger;
 mod links;
 mod local;
 mod openssh;
@@ -36,7 +38,7 @@ mod session;
 mod stall;
 mod stdin;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::Hash;
 use std::time::Instant;
 
@@ -55,6 +57,7 @@ pub use request::{
 
 use children::Children;
 use hop::{Note, Role};
+use ids::IdMap;
 use job::{Context, Job, Shared};
 use pace::{Endpoints, Fanout};
 use parked::Parking;
@@ -79,7 +82,7 @@ const MIN_WINDOW: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Hub<K> {
     queue: VecDeque<Request>,
-    jobs: HashMap<RequestId, Job<K>>,
+    jobs: IdMap<RequestId, Job<K>>,
     shared: Shared<K>,
 }
 
@@ -89,20 +92,21 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     pub fn new(fanout: usize, expected: usize) -> Self {
         Self {
             queue: VecDeque::with_capacity(expected),
-            jobs: HashMap::with_capacity(fanout.min(expected)),
+            jobs: IdMap::with_capacity_and_hasher(fanout.min(expected), Default::default()),
             shared: Shared {
                 fanout: Fanout::new(fanout),
                 endpoints: Endpoints::default(),
                 children: Children::default(),
-                by_link: HashMap::new(),
+                by_link: IdMap::default(),
                 timers: BTreeSet::new(),
                 short: None,
                 actions: VecDeque::new(),
                 events: VecDeque::new(),
                 left_running: Vec::new(),
-                hops: HashMap::new(),
+                hops: IdMap::default(),
                 notes: VecDeque::new(),
                 parking: Parking::default(),
+                lingering: std::collections::HashMap::new(),
                 max_window: window(fanout.min(expected)),
                 held: false,
             },
@@ -131,6 +135,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 Answer::Prepared(prepared) => job.prepared(cx, prepared),
                 Answer::Resolved(result) => job.resolved(cx, result),
                 Answer::HostKey { question, judgement } => job.judged(cx, question, judgement),
+                Answer::ProveHostKeys(keys) => job.prove_host_keys(cx, keys),
                 Answer::Signed { question, signature } => job.signed(cx, question, signature),
                 Answer::Prompted { question, answers } => job.prompted(cx, question, answers),
                 Answer::Asking(asking) => job.asking(cx, asking),
@@ -144,7 +149,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Something happened on a link.
     pub fn handle_link<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L, key: K, event: LinkEvent) {
         let Some(&request) = self.shared.by_link.get(&key) else {
-            return;
+            return self.handle_lingering(links, key, event);
         };
         if matches!(event, LinkEvent::Closed(_) | LinkEvent::Exited { .. }) {
             self.shared.by_link.remove(&key);
@@ -217,6 +222,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Starts nothing more, not even once more; what runs goes on.
     pub fn hold<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
         self.shared.held = true;
+        self.stop_lingering(links, None);
         for request in std::mem::take(&mut self.queue) {
             self.skip(&request);
         }
@@ -248,6 +254,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// The time named by [`poll_timeout`](Self::poll_timeout) has come. May be called early.
     pub fn handle_timeout<L: Links<Key = K>>(&mut self, now: Instant, links: &mut L) {
         self.shared.short.take_if(|(_, until)| *until <= now);
+        self.stop_lingering(links, Some(now));
         while let Some(&(at, request)) = self.shared.timers.first() {
             if at > now {
                 break;
@@ -267,7 +274,9 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         let short = self.shared.short;
         let short = short.filter(|_| !self.queue.is_empty() || self.shared.parking.has_returning());
         let job = self.shared.timers.first().map(|(at, _)| *at);
-        [job, short.map(|(_, until)| until)].into_iter().flatten().min()
+        let lingering = self.linger_timeout();
+        let due = [job, short.map(|(_, until)| until), lingering];
+        due.into_iter().flatten().min()
     }
 
     /// The next thing that the outside has to do.
@@ -292,15 +301,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     /// Everything has finished.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.jobs.is_empty()
-    }
-
-    /// Nothing goes on before somebody has judged the host keys that were asked about; false if none was.
-    #[must_use]
-    pub fn waits_for_judgements(&self) -> bool {
-        let nobody_starts = self.queue.is_empty() || !self.shared.fanout.has_room();
-        let mut jobs = self.jobs.values();
-        nobody_starts && self.shared.parking.waits() && jobs.all(|job| job.waits_for_judgement(&self.shared))
+        self.queue.is_empty() && self.jobs.is_empty() && self.shared.lingering.is_empty()
     }
 
     /// Requests that have not left the queue.

@@ -9,7 +9,7 @@ use super::countdown::Countdown;
 use super::job::{Context, Job, Shared};
 use super::pace::Door;
 use super::phase::{Phase, Session};
-use super::{Judgement, Links, RequestId, Route, Stage};
+use super::{Hub, Judgement, Links, RequestId, Route, Stage};
 
 /// A request that waits for a judgement.
 #[derive(Debug)]
@@ -50,6 +50,16 @@ impl Parking {
     }
 }
 
+impl<K: Copy + Eq + Hash> Hub<K> {
+    /// Nothing goes on before somebody has judged the host keys that were asked about; false if none was.
+    #[must_use]
+    pub fn waits_for_judgements(&self) -> bool {
+        let nobody_starts = self.queue.is_empty() || !self.shared.fanout.has_room();
+        let mut jobs = self.jobs.values();
+        nobody_starts && self.shared.parking.waits() && jobs.all(|job| job.waits_for_judgement(&self.shared))
+    }
+}
+
 impl<K: Copy + Eq + Hash> Job<K> {
     /// Lets the connection go until there is another judgement.
     pub(super) fn park<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
@@ -81,7 +91,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     /// Goes on as soon as there is room; a jump host takes none, and those that have it wait for it.
-    fn return_to<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+    pub(super) fn return_to<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         match cx.shared.hops.get_mut(&self.request.id) {
             Some(hop) => {
                 hop.is_parked = false;

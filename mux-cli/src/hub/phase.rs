@@ -49,6 +49,8 @@ pub(super) struct Session<K> {
     pub(super) lost: Option<bool>,
     /// The key that signed, with the command behind it, and had no answer.
     pub(super) unanswered: Option<usize>,
+    /// The server was asked to prove that it has further host keys, and has not answered.
+    pub(super) proving: bool,
 }
 
 impl<K: Copy + Eq + Hash> Session<K> {
@@ -59,10 +61,15 @@ impl<K: Copy + Eq + Hash> Session<K> {
         } else {
             cx.shared.endpoints.end(self.door);
         }
-        if cx.shared.by_link.remove(&self.key).is_some()
-            && let Some(client) = cx.links.client(self.key)
-        {
-            client.disconnect(BY_APPLICATION, "");
+        if cx.shared.by_link.remove(&self.key).is_some() {
+            say_goodbye(cx.links, self.key);
         }
+    }
+}
+
+/// Ends a connection that nobody needs any more.
+pub(super) fn say_goodbye<L: Links>(links: &mut L, key: L::Key) {
+    if let Some(client) = links.client(key) {
+        client.disconnect(BY_APPLICATION, "");
     }
 }

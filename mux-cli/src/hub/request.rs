@@ -107,6 +107,8 @@ pub struct SshOptions {
     pub forward_agent: Option<Arc<str>>,
     /// When keys are changed.
     pub rekey: RekeyLimits,
+    /// Whether to hear of further keys of the host.
+    pub further_host_keys: bool,
 }
 
 /// Names one attempt of a request; answers to an attempt that is over are ignored.
@@ -138,6 +140,18 @@ pub enum Action {
         key: PublicKey,
         /// The certificate that it was shown in, or what is wrong with that one.
         certificate: Option<Shown>,
+        /// The server runs on this machine, as far as its address tells.
+        local: bool,
+    },
+    /// The host says that it has these keys too. Answered by [`Answer::ProveHostKeys`], or not.
+    LookAtHostKeys {
+        /// Of types that are allowed.
+        keys: Vec<PublicKey>,
+    },
+    /// The host proved that it has these keys too.
+    KeepHostKeys {
+        /// Never empty.
+        keys: Vec<PublicKey>,
     },
     /// Sign with a key of the user. Answered by [`Answer::Signed`].
     Sign {
@@ -180,16 +194,6 @@ pub enum Action {
     },
 }
 
-impl Action {
-    pub(super) fn judge(question: QuestionId, key: PublicKey, certificate: Option<Shown>) -> Self {
-        Self::JudgeHostKey {
-            question,
-            key,
-            certificate,
-        }
-    }
-}
-
 /// What a command may be given to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
@@ -215,6 +219,8 @@ pub enum Answer {
         /// The judgement.
         judgement: Judgement,
     },
+    /// To [`Action::LookAtHostKeys`]: those that are wanted, if the host can prove that it has them.
+    ProveHostKeys(Vec<PublicKey>),
     /// To [`Action::Sign`].
     Signed {
         /// Which question.

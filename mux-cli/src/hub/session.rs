@@ -29,7 +29,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             Said::ChannelClosed { channel } if self.is_hop() => self.channel_over(channel),
             Said::Stage(login) => self.login_stage(cx, login),
-            Said::HostKey { id, key, certificate } => self.ask(cx, Action::judge(id, key, certificate)),
+            Said::HostKey { id, key, certificate } => self.ask_about_host_key(cx, id, key, certificate),
             said @ Said::Sign { .. } => self.wants_signature(cx, said),
             Said::Prompt { id, prompt } => self.prompt(cx, id, prompt),
             Said::MethodRefused { method } => self.method_refused(method),
@@ -41,6 +41,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::Banner(text) => self.notice(cx, Level::Verbose, format!("banner: {}", one_line(&text))),
             Said::Authenticated { identity } => self.authenticated(cx, identity),
             Said::Learned(memory) => self.learned(cx, memory),
+            Said::HostKeys(keys) => self.host_keys_told(cx, keys),
+            Said::HostKeysProven(keys) => self.host_keys_proven(cx, keys),
             Said::Output {
                 channel,
                 stream,
@@ -71,8 +73,6 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Said::ExitStatus { .. } | Said::ExitSignal { .. } => {}
             Said::Eof { channel } => self.output_over |= self.is_command(channel),
             Said::Opened { .. } | Said::StdinRoom { .. } => {}
-            // Not asked for.
-            Said::HostKeys(_) | Said::HostKeysProven(_) => {}
         }
     }
 
@@ -276,6 +276,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return self.finish_killed(cx, reason, true);
         }
         let (status, error) = outcome::ended(&self.ended, self.request.missing_status);
+        self.linger(cx);
         self.finish(cx, status, error);
     }
 

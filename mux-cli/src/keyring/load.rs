@@ -101,13 +101,13 @@ fn private(path: &str, file: KeyFile) -> (Option<PublicKey>, Loaded) {
 
 /// Reads a certificate, from the file or from the one of this name with `.pub` behind, as ssh does.
 pub(super) fn certificate(path: &str) -> Result<Certificate, Unusable> {
-    let content = files::read(Path::new(path), MAX_FILE).or_else(|error| match error.kind() {
-        ErrorKind::NotFound => files::read(Path::new(&format!("{path}.pub")), MAX_FILE).map_err(|_| error),
-        _ => Err(error),
-    });
-    let content = content.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Unusable::Missing(error.to_string()),
-        _ => Unusable::Because(error.to_string()),
+    let is_missing = |error: &FileError| error.kind() == ErrorKind::NotFound;
+    let beside = || files::read(Path::new(&format!("{path}.pub")), MAX_FILE);
+    let content = files::read(Path::new(path), MAX_FILE)
+        .or_else(|error| if is_missing(&error) { beside() } else { Err(error) });
+    let content = content.map_err(|error| match is_missing(&error) {
+        true => Unusable::Missing(error.to_string()),
+        false => Unusable::Because(error.to_string()),
     })?;
     let because = |reason: &dyn fmt::Display| Unusable::Because(reason.to_string());
     let text = std::str::from_utf8(&content).map_err(|_| because(&CertificateError::Malformed))?;

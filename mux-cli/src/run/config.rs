@@ -1,17 +1,19 @@
 //! ssh_config for the hosts of a run: reads the files that the resolver asks for, each once, before the loop starts.
 //! Decides nothing about what they say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use mux_ssh::config::{
-    ConfigError, ConfigFiles, Facts, HostConfig, JumpHost, Local, MAX_FILE, Need, Resolver, Step,
+    ConfigError, ConfigFiles, Effective, Facts, HostConfig, JumpHost, Local, MAX_FILE, Need, Purpose,
+    Resolver, Step,
 };
 use nix::unistd::{Uid, User};
 
+use super::outward::{self, Question, Reply};
 use crate::files::{self, FileError};
 use crate::plan::Connection;
 use crate::targets::Target;
@@ -26,6 +28,8 @@ pub(crate) struct Configuration {
     named: Option<String>,
     user: Option<String>,
     port: Option<u16>,
+    /// What the targets are connected to for.
+    purpose: Purpose,
 }
 
 impl Configuration {
@@ -41,6 +45,65 @@ impl Configuration {
             resolver: Resolver::new(local),
             user: connection.user.clone(),
             port: connection.port,
+            purpose: Purpose::Shell,
+        }
+    }
+
+    /// Targets are to run this.
+    pub(crate) fn set_command(&mut self, command: &[u8]) {
+        self.purpose = Purpose::Command(String::from_utf8_lossy(command).into());
+    }
+
+    /// Answers at the same time what single hosts would ask one after the other: whether commands succeed, and what
+    /// names lead to.
+    pub(crate) fn foresee(&mut self, targets: &[Target]) {
+        let Some(first) = targets.first() else { return };
+        if self.question(first).is_none() && !self.resolver.may_take_time() {
+            return;
+        }
+        let mut open: Vec<&Target> = targets.iter().collect();
+        while !open.is_empty() {
+            let mut questions = BTreeSet::new();
+            open.retain(|target| match self.question(target) {
+                Some(question) => {
+                    questions.insert(question);
+                    true
+                }
+                None => false,
+            });
+            let questions: Vec<Question> = questions.into_iter().collect();
+            for reply in outward::ask(&questions) {
+                self.take(reply);
+            }
+        }
+    }
+
+    /// What has to be known before the configuration of a target is, and takes its time.
+    fn question(&mut self, target: &Target) -> Option<Question> {
+        let facts = self.facts(target);
+        loop {
+            match self.resolver.resolve(&facts) {
+                Ok(Step::Need(Need::Exec(command))) => return Some(Question::Exec(command)),
+                Ok(Step::Need(Need::Lookup(name))) => return Some(Question::Lookup(name)),
+                Ok(Step::Need(need)) => self.supply(need),
+                Ok(Step::Done(_)) | Err(_) => return None,
+            }
+        }
+    }
+
+    fn take(&mut self, reply: Reply) {
+        match reply {
+            Reply::Exec(command, succeeded) => self.resolver.supply_exec(command, succeeded),
+            Reply::Lookup(name, canonical) => self.resolver.supply_lookup(name, canonical),
+        }
+    }
+
+    fn facts(&self, target: &Target) -> Facts {
+        Facts {
+            host: target.host.clone(),
+            user: target.user.clone().or_else(|| self.user.clone()),
+            port: target.port.or(self.port),
+            purpose: self.purpose.clone(),
         }
     }
 
@@ -51,11 +114,7 @@ impl Configuration {
 
     /// What the configuration says about a target.
     pub(crate) fn host(&mut self, target: &Target) -> Result<HostConfig, ConfigError> {
-        self.find(&Facts {
-            host: target.host.clone(),
-            user: target.user.clone().or_else(|| self.user.clone()),
-            port: target.port.or(self.port),
-        })
+        self.find(&self.facts(target))
     }
 
     /// What it says about a stop of a `ProxyJump`.
@@ -64,7 +123,28 @@ impl Configuration {
             host: stop.host.clone(),
             user: stop.user.clone(),
             port: stop.port,
+            purpose: Purpose::Proxy,
         })
+    }
+
+    /// What it says about a host, in the words of `ssh -G`.
+    pub(crate) fn effective(&mut self, host: &str) -> Result<Vec<Effective>, ConfigError> {
+        let (user, host) = match host.rsplit_once('@') {
+            Some((user, host)) => (Some(user.to_owned()), host),
+            None => (self.user.clone(), host),
+        };
+        let facts = Facts {
+            host: host.to_owned(),
+            user,
+            port: self.port,
+            purpose: Purpose::Shell,
+        };
+        loop {
+            match self.resolver.effective(&facts)? {
+                Step::Done(lines) => return Ok(lines),
+                Step::Need(need) => self.supply(need),
+            }
+        }
     }
 
     fn find(&mut self, facts: &Facts) -> Result<HostConfig, ConfigError> {
@@ -92,6 +172,12 @@ impl Configuration {
         }
     }
 
+    fn ask(&mut self, question: Question) {
+        for reply in outward::ask(&[question]) {
+            self.take(reply);
+        }
+    }
+
     fn supply(&mut self, need: Need) {
         match need {
             Need::File(path) => {
@@ -107,6 +193,14 @@ impl Configuration {
                 let paths = matching(&pattern);
                 self.resolver.supply_glob(pattern, paths);
             }
+            Need::Exec(command) => self.ask(Question::Exec(command)),
+            Need::Lookup(name) => self.ask(Question::Lookup(name)),
+            Need::Home(user) => {
+                let home = outward::home(&user);
+                self.resolver.supply_home(user, home);
+            }
+            Need::Addresses => self.resolver.supply_addresses(outward::addresses()),
+            Need::Version => self.resolver.supply_version(outward::version()),
         }
     }
 }
@@ -163,6 +257,7 @@ fn local(connection: &Connection) -> Local {
         files: ConfigFiles::from_flag(connection.config.as_deref().map(text).as_deref()),
         options: connection.options.clone(),
         identity_files: connection.identities.iter().map(|path| text(path)).collect(),
+        homes: HashMap::new(),
     }
 }
 

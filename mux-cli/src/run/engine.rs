@@ -20,8 +20,8 @@ use crate::targets::Target;
 use crate::writer::{Report, Writer};
 
 /// Output is handed to the writer this often, unless there is much of it or it is the last. Each time wakes two threads,
-/// which costs as much as half the messages of a login; nobody sees a twentieth of a second.
-const HAND_OVER: Duration = Duration::from_millis(50);
+/// which costs as much as half the messages of a login; a tenth of a second is what people take for at once.
+const HAND_OVER: Duration = Duration::from_millis(100);
 
 /// Bytes of output that are handed over at the end of a turn: half the smallest window of a channel, so that no host
 /// ever waits.
@@ -255,7 +255,7 @@ impl Engine {
             self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
             return self.settle(now);
         }
-        if self.hub.is_idle() {
+        if self.hub.is_idle() && !self.outside.is_writing() {
             self.finish(now);
         }
         self.hand_over(now, VERY_MUCH);

@@ -38,6 +38,8 @@ pub(crate) struct Gathering {
     came: Option<(Instant, Instant)>,
     /// The set is to be asked about as a whole, however long that takes.
     for_all: bool,
+    /// Others can't go on before these have been judged.
+    urgent: bool,
 }
 
 /// A question as it stands on the terminal.
@@ -57,7 +59,9 @@ impl Gathering {
         }
     }
 
-    pub(crate) fn add(&mut self, now: Instant, unknown: Unknown) {
+    /// Somebody whose key is to be asked about; `urgent`: others wait for that.
+    pub(crate) fn add(&mut self, now: Instant, unknown: Unknown, urgent: bool) {
+        self.urgent |= urgent;
         let first = self.came.map_or(now, |(first, _)| first);
         self.came = Some((first, now));
         self.waiting.push(unknown);
@@ -65,7 +69,7 @@ impl Gathering {
 
     /// When to ask, unless somebody says before that [nobody else can come](Self::take).
     pub(crate) fn due(&self) -> Option<Instant> {
-        let (first, last) = self.came.filter(|_| !self.for_all)?;
+        let (first, last) = self.came.filter(|_| !self.for_all || self.urgent)?;
         Some((first + MOST).min(last + QUIET))
     }
 
@@ -81,6 +85,7 @@ impl Gathering {
     /// The question is asked, or nobody is to be asked any more.
     pub(crate) fn take(&mut self) -> Vec<Unknown> {
         self.came = None;
+        self.urgent = false;
         std::mem::take(&mut self.waiting)
     }
 
@@ -188,12 +193,12 @@ mod tests {
         let start = Instant::now();
         let mut gathering = Gathering::default();
         assert_eq!(gathering.due(), None);
-        gathering.add(start, unknown(0, KEY));
+        gathering.add(start, unknown(0, KEY), false);
         assert_eq!(gathering.due(), Some(start + QUIET));
         let mut last = start;
         for request in 1..100 {
             last += QUIET / 4;
-            gathering.add(last, unknown(request, KEY));
+            gathering.add(last, unknown(request, KEY), false);
         }
         // A stream that never ends is cut.
         assert_eq!(gathering.due(), Some(start + MOST));
@@ -201,11 +206,14 @@ mod tests {
         assert_eq!(gathering.due(), Some(start + 2 * MOST));
         assert_eq!(gathering.take().len(), 100);
         assert_eq!((gathering.due(), gathering.is_empty()), (None, true));
-        gathering.add(last, unknown(100, KEY));
+        gathering.add(last, unknown(100, KEY), false);
         assert_eq!(gathering.due(), Some(last + QUIET));
         let mut for_all = Gathering::for_all();
-        for_all.add(start, unknown(0, KEY));
+        for_all.add(start, unknown(0, KEY), false);
         assert_eq!(for_all.due(), None);
+        // A jump host is on the way to others.
+        for_all.add(start, unknown(1, KEY), true);
+        assert_eq!(for_all.due(), Some(start + QUIET));
     }
 
     #[test]

@@ -5,11 +5,15 @@ use std::time::Instant;
 
 use mux_ssh::Printable;
 use mux_ssh::client::QuestionId;
+use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
+use mux_ssh::known_hosts::KnownHosts;
 
 use super::gathering::Unknown;
+use super::hosts::TOLD_BY_COMMAND;
+use super::key_command;
 use super::learning::{self, Found};
-use super::lessons::{Batch, Lesson, Written};
+use super::lessons::{Asks, Batch, Lesson, Written};
 use super::limits;
 use super::net::Net;
 use super::outside::Outside;
@@ -18,30 +22,79 @@ use super::task::Task;
 use crate::files::FileError;
 use crate::hub::{Answer, Decision, Judgement, Shown, Ticket, Vouching};
 
+/// A key that a target has shown.
+#[derive(Debug)]
+pub(crate) struct ShownKey {
+    pub(crate) ticket: Ticket,
+    pub(crate) question: QuestionId,
+    pub(crate) key: PublicKey,
+    pub(crate) certificate: Option<Shown>,
+    /// By a server on this machine.
+    pub(crate) local: bool,
+}
+
 impl Outside {
     /// Judges a key that a target has shown, or has it written down first.
-    pub(super) fn judge(
-        &mut self,
-        now: Instant,
-        ticket: Ticket,
-        question: QuestionId,
-        key: PublicKey,
-        certificate: Option<Shown>,
-    ) {
+    pub(super) fn judge(&mut self, now: Instant, shown: ShownKey) {
+        let ShownKey { ticket, question, .. } = shown;
+        let Some(known) = self.targets.get(&ticket.request) else {
+            return;
+        };
+        let minimum = known.profile.rsa_bits;
+        if let Some(bits) = shown.key.rsa_bits().filter(|bits| *bits < minimum) {
+            let reason = format!("RSA host key of {bits} bits, and RequiredRSASize is {minimum}");
+            return self.refuse(ticket, question, reason);
+        }
+        if shown.local && known.profile.trusts_localhost {
+            return self.accept(ticket, question, &shown.key, Found::Known);
+        }
+        let Some(command) = &known.profile.key_command else {
+            return self.judge_with(now, shown, None);
+        };
+        let arguments = key_command::arguments(command, &known.host, &shown.key);
+        // From here on the host waits for us.
+        self.answer(ticket, Answer::Asking(true));
+        let shown = Box::new(shown);
+        if let Err(error) = self.pool.submit(now, Task::AskForKeys { shown, arguments }) {
+            self.answer(ticket, Answer::Asking(false));
+            let reason = limits::missing("start a thread", &error);
+            self.refuse(ticket, question, format!("KnownHostsCommand: {reason}"));
+        }
+    }
+
+    /// A `KnownHostsCommand` has said which keys the host is known by.
+    pub(super) fn keys_told(&mut self, now: Instant, shown: ShownKey, printed: Result<Vec<u8>, String>) {
+        self.answer(shown.ticket, Answer::Asking(false));
+        match printed {
+            Ok(printed) => {
+                let told = KnownHosts::parse([(TOLD_BY_COMMAND, printed.as_slice())]);
+                if let (Some(warning), Some(known)) =
+                    (told.warnings().first(), self.targets.get(&shown.ticket.request))
+                {
+                    self.hosts.warn(&known.shown.text, &warning.to_string());
+                }
+                self.judge_with(now, shown, Some(told));
+            }
+            Err(reason) => self.refuse(shown.ticket, shown.question, reason),
+        }
+    }
+
+    /// Judges a key by the files, and by what a command has `told`.
+    fn judge_with(&mut self, now: Instant, shown: ShownKey, told: Option<KnownHosts>) {
+        let ShownKey {
+            ticket,
+            question,
+            key,
+            certificate,
+            ..
+        } = shown;
         let Some(known) = self.targets.get_mut(&ticket.request) else {
             return;
         };
-        if let Some(bits) = key.rsa_bits().filter(|bits| *bits < known.profile.rsa_bits) {
-            let reason = format!(
-                "RSA host key of {bits} bits, and RequiredRSASize is {}",
-                known.profile.rsa_bits
-            );
-            return self.refuse(ticket, question, reason);
-        }
-        let certificate = certificate.as_ref();
+        let (certificate, told) = (certificate.as_ref(), told.as_ref());
         let note = match self
             .hosts
-            .vouching(&known.profile, &known.host, &key, certificate)
+            .vouching(&known.profile, &known.host, &key, certificate, told)
         {
             Vouching::Accept => return self.accept(ticket, question, &key, Found::Known),
             Vouching::Refuse(reason) => return self.refuse(ticket, question, reason),
@@ -49,7 +102,7 @@ impl Outside {
         };
         let decision = self
             .hosts
-            .judge(&known.profile, &known.host, &known.shown.text, &key);
+            .judge(&known.profile, &known.host, &known.shown.text, &key, told);
         let others = match (&decision, known.asked_for.take()) {
             (Decision::Accept, _) | (_, None) => None,
             (_, Some(asked_for)) => self
@@ -66,7 +119,11 @@ impl Outside {
             (_, Decision::Refuse(reason)) | (Some(reason), _) => {
                 self.refuse(ticket, question, note + &reason);
             }
-            (None, Decision::Accept) => self.accept(ticket, question, &key, Found::Known),
+            (None, Decision::Accept) => {
+                // What a command knows is its own affair.
+                known.accepted = told.is_none().then(|| key.clone());
+                self.accept(ticket, question, &key, Found::Known);
+            }
             (None, Decision::Learn) => self.learn(now, ticket, question, key),
             (None, Decision::Ask { hint, refusal }) => {
                 let unknown = Unknown {
@@ -119,7 +176,13 @@ impl Outside {
         };
         let lesson = Lesson {
             ticket,
-            question,
+            asks: Asks::First {
+                question,
+                beside: match known.profile.policy {
+                    HostKeyPolicy::Ask | HostKeyPolicy::Off => true,
+                    HostKeyPolicy::Strict | HostKeyPolicy::AcceptNew => false,
+                },
+            },
             host: known.host.clone(),
             key,
             hash: known.profile.hash_known_hosts,
@@ -131,7 +194,7 @@ impl Outside {
     }
 
     /// Has everything written that waits for `file`, unless it is being written to.
-    fn write_lessons(&mut self, now: Instant, file: &str) {
+    pub(super) fn write_lessons(&mut self, now: Instant, file: &str) {
         let mut new = Vec::new();
         for lesson in self.hosts.lessons.take(file) {
             let Some(known) = self.targets.get(&lesson.ticket.request) else {
@@ -140,11 +203,13 @@ impl Outside {
             // Another target of the same name may have taught it meanwhile.
             match self
                 .hosts
-                .judge(&known.profile, &lesson.host, &known.shown.text, &lesson.key)
+                .judge(&known.profile, &lesson.host, &known.shown.text, &lesson.key, None)
             {
-                Decision::Learn => new.push(lesson),
                 // Somebody has looked at it, where that was necessary.
-                Decision::Ask { .. } => new.push(lesson),
+                Decision::Learn | Decision::Ask { .. } => new.push(lesson),
+                Decision::Refuse(_) | Decision::Distrust(_) if lesson.asks == Asks::Further => {
+                    new.push(lesson)
+                }
                 Decision::Accept => self.close_lesson(&lesson, Ok(Found::Known)),
                 Decision::Refuse(reason) | Decision::Distrust(reason) => {
                     self.close_lesson(&lesson, Err(reason))
@@ -168,10 +233,10 @@ impl Outside {
     /// nobody can be.
     fn gather(&mut self, now: Instant, unknown: Unknown, refusal: String) {
         let Unknown { ticket, question, .. } = unknown;
-        let batch = self
-            .targets
-            .get(&ticket.request)
-            .is_some_and(|known| known.profile.batch);
+        let Some(known) = self.targets.get(&ticket.request) else {
+            return;
+        };
+        let (batch, is_hop) = (known.profile.batch, known.is_hop);
         if batch || self.asks_no_more || !self.questions.has_terminal() {
             let refusal = match &self.learning {
                 Some(_) => learning::not_confirmed(&unknown.key),
@@ -179,7 +244,7 @@ impl Outside {
             };
             return self.refuse(ticket, question, refusal);
         }
-        self.gathering.add(now, unknown);
+        self.gathering.add(now, unknown, is_hop);
         let judgement = Judgement::Later;
         self.answer(ticket, Answer::HostKey { question, judgement });
     }
@@ -236,7 +301,7 @@ impl Outside {
         for (at, lesson) in batch.lessons.iter().enumerate() {
             let verdict = match &result {
                 Ok(written) => written.verdicts.get(at).cloned().expect("one for each lesson"),
-                Err(error) if self.learning.is_some() => {
+                Err(error) if self.learning.is_some() || lesson.asks == Asks::Further => {
                     let file = Printable::new(&batch.file);
                     let reason = format!("host key not written: {file}: {error}");
                     self.close_lesson(lesson, Err(reason));
@@ -251,10 +316,13 @@ impl Outside {
     }
 
     fn close_lesson(&mut self, lesson: &Lesson, found: Result<Found, String>) {
+        let Asks::First { question, .. } = lesson.asks else {
+            return self.further_key_written(lesson, found);
+        };
         self.answer(lesson.ticket, Answer::Asking(false));
         match found {
-            Ok(found) => self.accept(lesson.ticket, lesson.question, &lesson.key, found),
-            Err(reason) => self.refuse(lesson.ticket, lesson.question, reason),
+            Ok(found) => self.accept(lesson.ticket, question, &lesson.key, found),
+            Err(reason) => self.refuse(lesson.ticket, question, reason),
         }
     }
 }

@@ -11,7 +11,7 @@ use mux_ssh::Printable;
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::{HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
+use mux_ssh::known_hosts::{Authority, Further, HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
 
 use super::learning::Found;
 use super::lessons::{Lesson, Lessons, Stamp};
@@ -24,6 +24,9 @@ use crate::state::State;
 
 /// Nine thousand hosts are a megabyte; more than this is no known_hosts file.
 pub(crate) const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// What lines are called that a `KnownHostsCommand` has printed.
+pub(crate) const TOLD_BY_COMMAND: &str = "KnownHostsCommand";
 
 /// The files of one kind of target.
 #[derive(Debug)]
@@ -44,6 +47,8 @@ pub(crate) struct Hosts {
     pub(crate) lessons: Lessons,
     revoked: Revoked,
     warnings: Vec<String>,
+    /// What is said with `-v`.
+    remarks: Vec<String>,
 }
 
 impl Hosts {
@@ -74,9 +79,14 @@ impl Hosts {
         host: &HostId,
         target: &str,
         key: &PublicKey,
+        told: Option<&KnownHosts>,
     ) -> Decision {
         let set = self.set(profile);
         let verdict = set.known.lookup(&mut set.memo, host, key);
+        let verdict = match told {
+            Some(told) => both(verdict, told.lookup(&mut Memo::default(), host, key)),
+            None => verdict,
+        };
         judge(host, profile.policy, &verdict, key, self.kept(target))
     }
 
@@ -87,6 +97,7 @@ impl Hosts {
         host: &HostId,
         key: &PublicKey,
         certificate: Option<&Shown>,
+        told: Option<&KnownHosts>,
     ) -> Vouching {
         if let Some(reason) = self.revoked.refuse(&profile.revoked_host_keys, key, certificate) {
             return Vouching::Refuse(reason);
@@ -95,7 +106,17 @@ impl Hosts {
             return Vouching::Nothing(None);
         };
         let set = self.set(profile);
-        let authority = |certificate: &_| set.known.authority(&mut set.memo, host, certificate);
+        let authority = |certificate: &_| {
+            let by_files = set.known.authority(&mut set.memo, host, certificate);
+            let by_command = told.map(|told| told.authority(&mut Memo::default(), host, certificate));
+            match (by_files, by_command) {
+                (Authority::Trusted(_) | Authority::Unknown, Some(revoked @ Authority::Revoked(_))) => {
+                    revoked
+                }
+                (Authority::Unknown, Some(by_command)) => by_command,
+                (by_files, _) => by_files,
+            }
+        };
         vouching(
             host,
             certificate,
@@ -136,6 +157,31 @@ impl Hosts {
         Verdict::Unknown { authority: None }
     }
 
+    /// Which of the `keys` that a host says it has, besides the one that was accepted, are to be written down.
+    pub(crate) fn further_keys(
+        &mut self,
+        profile: &Profile,
+        host: &HostId,
+        accepted: &PublicKey,
+        keys: &[PublicKey],
+    ) -> Further {
+        let files = &profile.user_known_hosts;
+        let set = self.set(profile);
+        set.known.further_keys(&mut set.memo, host, accepted, keys, files)
+    }
+
+    /// A key of a host stands in `file` now.
+    pub(crate) fn add(&mut self, file: &str, host: &HostId, key: &PublicKey) {
+        let place = Place {
+            file: Arc::from(file),
+            line: 0,
+        };
+        let sets = self.sets.iter_mut();
+        for set in sets.filter(|set| set.files.iter().any(|other| other == file)) {
+            set.known.add(host, key, place.clone());
+        }
+    }
+
     /// What came of writing a new key to `file`, which said so about it before.
     ///
     /// # Errors
@@ -146,21 +192,31 @@ impl Hosts {
         lesson: &Lesson,
         verdict: &Verdict,
     ) -> Result<Found, String> {
-        let policy = HostKeyPolicy::AcceptNew;
-        let found = match judge(&lesson.host, policy, verdict, &lesson.key, self.kept("")) {
-            Decision::Accept => Found::Known,
-            Decision::Learn | Decision::Ask { .. } => Found::Learned,
-            Decision::Refuse(reason) | Decision::Distrust(reason) => return Err(reason),
+        let found = match lesson.is_new(verdict) {
+            true => Found::Learned,
+            false => match judge(
+                &lesson.host,
+                HostKeyPolicy::Strict,
+                verdict,
+                &lesson.key,
+                self.kept(""),
+            ) {
+                Decision::Accept => Found::Known,
+                Decision::Refuse(reason) | Decision::Distrust(reason) => return Err(reason),
+                Decision::Learn | Decision::Ask { .. } => Found::Learned,
+            },
         };
-        let place = Place {
-            file: Arc::from(file),
-            line: 0,
-        };
-        let sets = self.sets.iter_mut();
-        for set in sets.filter(|set| set.files.iter().any(|other| other == file)) {
-            set.known.add(&lesson.host, &lesson.key, place.clone());
-        }
+        self.add(file, &lesson.host, &lesson.key);
         Ok(found)
+    }
+
+    /// What was done to the files, since the last call.
+    pub(crate) fn remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
+    }
+
+    pub(crate) fn remark(&mut self, text: String) {
+        self.remarks.push(text);
     }
 
     /// What was wrong with the files, since the last call.
@@ -213,6 +269,19 @@ impl Hosts {
             memo: Memo::default(),
         });
         at
+    }
+}
+
+/// What two sources together say: nothing makes up for a revocation, and one line that vouches is enough.
+fn both(one: Verdict, other: Verdict) -> Verdict {
+    match (one, other) {
+        (revoked @ Verdict::Revoked(_), _) | (_, revoked @ Verdict::Revoked(_)) => revoked,
+        (known @ Verdict::Known(_), _) | (_, known @ Verdict::Known(_)) => known,
+        (Verdict::Changed(one), Verdict::Changed(other)) => Verdict::Changed([one, other].concat()),
+        (changed @ Verdict::Changed(_), _) | (_, changed @ Verdict::Changed(_)) => changed,
+        (Verdict::Unknown { authority }, Verdict::Unknown { authority: other }) => Verdict::Unknown {
+            authority: authority.or(other),
+        },
     }
 }
 

@@ -27,10 +27,23 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Lesson {
     pub(crate) ticket: Ticket,
-    pub(crate) question: QuestionId,
+    pub(crate) asks: Asks,
     pub(crate) host: HostId,
     pub(crate) key: PublicKey,
     pub(crate) hash: bool,
+}
+
+/// What waits for a key to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// A host whose key is not known, and this question about it.
+    First {
+        question: QuestionId,
+        /// Keys of other types may stand in the file.
+        beside: bool,
+    },
+    /// Nothing: the host is known by other keys, and has this one too.
+    Further,
 }
 
 /// Tells a file that has been written to from one that has not.
@@ -119,7 +132,11 @@ impl Lessons {
         let pending = self.files.get_mut(file)?;
         let mut batch: Vec<Lesson> = Vec::with_capacity(lessons.len());
         for lesson in lessons {
-            if batch.iter().any(|other| other.host == lesson.host) {
+            let waits = |other: &Lesson| match lesson.asks {
+                Asks::First { .. } => other.host == lesson.host,
+                Asks::Further => other.host == lesson.host && other.key == lesson.key,
+            };
+            if batch.iter().any(waits) {
                 pending.waiting.push(lesson);
             } else {
                 batch.push(lesson);
@@ -133,11 +150,32 @@ impl Lessons {
         })
     }
 
+    /// Something waits to be written, or is.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.files
+            .values()
+            .any(|pending| pending.writing || !pending.waiting.is_empty())
+    }
+
     /// A batch is over.
     pub(crate) fn written(&mut self, file: &str, result: &Result<Written, FileError>) {
         if let Some(pending) = self.files.get_mut(file) {
             pending.writing = false;
             pending.known = result.as_ref().ok().and_then(|written| written.known);
+        }
+    }
+}
+
+impl Lesson {
+    /// Whether the key is to be written to a file that says this about it.
+    pub(crate) fn is_new(&self, verdict: &Verdict) -> bool {
+        match (verdict, self.asks) {
+            (Verdict::Unknown { .. }, _) | (Verdict::Changed(_), Asks::Further) => true,
+            (Verdict::Changed(others), Asks::First { beside, .. }) => {
+                let type_of_key = Some(self.key.key_type());
+                beside && others.iter().all(|other| other.key_type != type_of_key)
+            }
+            (Verdict::Known(_) | Verdict::Revoked(_), _) => false,
         }
     }
 }
@@ -162,7 +200,8 @@ impl Batch {
         };
         let mut text = String::new();
         for (lesson, verdict) in self.lessons.iter().zip(&verdicts) {
-            if matches!(verdict, Verdict::Unknown { .. }) {
+            let is_new = lesson.is_new(verdict);
+            if is_new {
                 let line = format_entry(&lesson.host, &lesson.key, lesson.hash);
                 text += &line.map_err(|_| io::Error::from(ErrorKind::Other))?;
             }
@@ -260,7 +299,10 @@ mod tests {
                 request: RequestId(0),
                 attempt: 1,
             },
-            question: QuestionId::default(),
+            asks: Asks::First {
+                question: QuestionId::default(),
+                beside: false,
+            },
             host: HostId::new(host, 22),
             key: key.clone(),
             hash: false,

@@ -6,12 +6,14 @@ mod asking;
 mod askpass;
 mod config;
 mod directories;
+mod effective;
 mod engine;
 mod expected;
 mod fallback;
 mod feeding;
 mod forwarding;
 mod forwards;
+mod further_keys;
 mod gathering;
 mod host_keys;
 mod hosts;
@@ -19,6 +21,7 @@ mod in_file;
 mod input;
 mod interrupts;
 mod jumps;
+mod key_command;
 mod learning;
 mod lessons;
 mod limits;
@@ -29,6 +32,7 @@ mod offers;
 mod openssh;
 mod other_ways;
 mod outside;
+mod outward;
 mod pipe;
 mod prompting;
 mod proxies;
@@ -67,6 +71,7 @@ pub fn main() -> u8 {
     }
     match flags::parse(std::env::args_os(), &environment) {
         Ok(Invocation::Run(plan)) => start::start(&plan),
+        Ok(Invocation::Config(query)) => effective::show(&query),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
             complain(&error.to_string());

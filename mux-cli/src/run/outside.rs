@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use mux_core::Mailbox;
 use mux_ssh::algorithms::KeyType;
+use mux_ssh::keys::PublicKey;
 
 use super::agents::{Agents, Listing};
 use super::gathering::{Gathering, Unknown};
+use super::host_keys::ShownKey;
 use super::hosts::Hosts;
 use super::input::Input;
 use super::learning::Learning;
@@ -24,6 +26,7 @@ use super::settings::{Prepared as Target, Profile};
 use super::signing::{Waiter, Waiting};
 use super::task::{Done, Task};
 use super::wall_clock;
+use crate::hub::ids::IdMap;
 use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
@@ -40,6 +43,8 @@ pub(crate) struct Known {
     pub(super) user: String,
     /// As it was asked for.
     pub(super) shown: Typed,
+    /// The key by which it was known, if that was no certificate.
+    pub(super) accepted: Option<PublicKey>,
     /// It is only on the way to others.
     pub(super) is_hop: bool,
     /// The types of host key that the server was asked for first, until it is asked for others.
@@ -59,6 +64,7 @@ impl Known {
             server,
             user: target.request.user.clone(),
             shown: shown.clone(),
+            accepted: None,
             is_hop: false,
             asked_for: None,
         }
@@ -79,8 +85,8 @@ impl Known {
 /// The outside of a hub.
 #[derive(Debug)]
 pub(crate) struct Outside {
-    pub(super) targets: HashMap<RequestId, Known>,
-    offers: HashMap<usize, (Arc<Profile>, Arc<Offers>)>,
+    pub(super) targets: IdMap<RequestId, Known>,
+    offers: IdMap<usize, (Arc<Profile>, Arc<Offers>)>,
     pub(super) keyring: Keyring,
     pub(super) agents: Agents,
     pub(super) hosts: Hosts,
@@ -147,8 +153,8 @@ impl Outside {
             None => Gathering::default(),
         };
         Self {
-            targets: HashMap::new(),
-            offers: HashMap::new(),
+            targets: IdMap::default(),
+            offers: IdMap::default(),
             keyring: Keyring::default(),
             agents: Agents::default(),
             hosts,
@@ -204,7 +210,19 @@ impl Outside {
                 question,
                 key,
                 certificate,
-            } => self.judge(now, ticket, question, key, certificate),
+                local,
+            } => {
+                let shown = ShownKey {
+                    ticket,
+                    question,
+                    key,
+                    certificate,
+                    local,
+                };
+                self.judge(now, shown);
+            }
+            Action::LookAtHostKeys { keys } => self.look_at_host_keys(ticket, &keys),
+            Action::KeepHostKeys { keys } => self.keep_host_keys(now, ticket, keys),
             Action::Sign {
                 question,
                 key,
@@ -228,14 +246,7 @@ impl Outside {
             Action::Prompt { question, prompt } => {
                 self.prompt(now, net, ticket, (question, prompt));
             }
-            Action::SigningOver => {
-                self.agents.over(net, ticket);
-                self.prompting.forget(ticket);
-                for waiting in self.locked.values_mut() {
-                    waiting.retain(|waiting| waiting.ticket() != ticket);
-                }
-                self.collect(now, net);
-            }
+            Action::SigningOver => self.login_over(now, net, ticket),
             Action::OtherWay => self.other_way(now, ticket),
             Action::Feed(wish) => self.feed(now, ticket, wish),
             Action::FeedOver { taken, whole } => self.feed_over(ticket, taken, whole),
@@ -253,6 +264,16 @@ impl Outside {
                 state.forget_key(&known.server, &known.user);
             }),
         }
+    }
+
+    /// An attempt needs no signature and no answer any more.
+    fn login_over(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
+        self.agents.over(net, ticket);
+        self.prompting.forget(ticket);
+        for waiting in self.locked.values_mut() {
+            waiting.retain(|waiting| waiting.ticket() != ticket);
+        }
+        self.collect(now, net);
     }
 
     fn remember(&mut self, ticket: Ticket, learn: impl FnOnce(&Known, &mut State)) {
@@ -285,7 +306,8 @@ impl Outside {
         warnings.append(&mut self.complaints.waiting);
         let warnings = warnings.into_iter().map(|text| (Level::Warning, text));
         let given = self.agents.remarks().into_iter();
-        let remarks = self.remarks.waiting.drain(..).chain(given);
+        let kept = self.hosts.remarks().into_iter();
+        let remarks = self.remarks.waiting.drain(..).chain(given).chain(kept);
         warnings
             .chain(remarks.map(|text| (Level::Verbose, text)))
             .collect()
@@ -450,6 +472,7 @@ impl Outside {
                 self.answered(&subject, answers);
                 self.ask_next(now, net);
             }
+            Done::KeysTold { shown, printed } => self.keys_told(now, *shown, printed),
             Done::Confirmed(yes) => {
                 self.confirmed(now, yes);
                 self.ask_next(now, net);

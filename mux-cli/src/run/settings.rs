@@ -8,7 +8,7 @@ use bytes::Bytes;
 use mux_ssh::agent::Keep;
 use mux_ssh::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 use mux_ssh::client::Keepalive;
-use mux_ssh::config::{AddKeysToAgent, AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced};
+use mux_ssh::config::{AddKeysToAgent, AddressFamily, HostConfig, HostKeyPolicy, Origin, Sourced, YesNoAsk};
 use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
@@ -57,6 +57,12 @@ pub(crate) struct Profile {
     pub(crate) user_known_hosts: Vec<String>,
     pub(crate) global_known_hosts: Vec<String>,
     pub(crate) policy: HostKeyPolicy,
+    /// Whether further keys of a host are kept.
+    pub(crate) update: YesNoAsk,
+    /// The key of a server on this machine is taken as it is.
+    pub(crate) trusts_localhost: bool,
+    /// The program that knows further keys, with its arguments.
+    pub(crate) key_command: Option<Vec<String>>,
     pub(crate) hash_known_hosts: bool,
     /// Files with keys that no host may show.
     pub(crate) revoked_host_keys: Vec<String>,
@@ -275,6 +281,8 @@ fn ssh_options(
         family: family(config, connection),
         forward_agent,
         rekey: rekey(config),
+        further_host_keys: config.host_keys.update_host_keys.value != YesNoAsk::No
+            && !config.user_known_hosts_files.value.is_empty(),
     })
 }
 
@@ -349,6 +357,10 @@ fn profile(config: HostConfig) -> Result<Profile, String> {
         user_known_hosts: config.user_known_hosts_files.value,
         global_known_hosts: config.global_known_hosts_files.value,
         policy: config.host_key_policy.value,
+        update: config.host_keys.update_host_keys.value,
+        trusts_localhost: config.host_keys.no_host_authentication_for_localhost.value
+            && config.host_key_alias.is_none(),
+        key_command: config.host_keys.known_hosts_command.map(|command| command.value),
         hash_known_hosts: config.hash_known_hosts,
         revoked_host_keys: config.host_keys.revoked_host_keys.value,
         authority_algorithms,

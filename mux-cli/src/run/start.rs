@@ -67,6 +67,10 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         Action::Run(command) => (Bytes::copy_from_slice(command), None),
         Action::LearnHosts(learn) => (Bytes::new(), Some(Learning::new(learn)?)),
     };
+    configuration.set_command(&command);
+    if plan.connection.transport != Transport::Local {
+        configuration.foresee(&targets);
+    }
     let ready = resolve(plan, &mut configuration, &targets, &command)?;
     directories::prepare(&plan.output.save)?;
     let opened = plan.stdin.as_ref().map(Opened::open).transpose()?;

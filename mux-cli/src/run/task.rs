@@ -11,7 +11,9 @@ use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
 
 use super::asking::Asker;
 use super::gathering::Wording;
+use super::host_keys::ShownKey;
 use super::in_file::InFile;
+use super::key_command;
 use super::lessons::{Batch, Written};
 use super::other_ways;
 use super::prompting::{Asked, Subject};
@@ -51,6 +53,11 @@ pub(crate) enum Task {
     },
     /// Look for a Kerberos ticket.
     FindTicket,
+    /// Run a `KnownHostsCommand`.
+    AskForKeys {
+        shown: Box<ShownKey>,
+        arguments: Vec<String>,
+    },
     /// Ask about host keys.
     Confirm {
         wording: Wording,
@@ -84,6 +91,11 @@ pub(crate) enum Done {
     Answered {
         subject: Subject,
         answers: Result<Vec<Secret>, String>,
+    },
+    /// What a `KnownHostsCommand` printed.
+    KeysTold {
+        shown: Box<ShownKey>,
+        printed: Result<Vec<u8>, String>,
     },
     /// Whether host keys are right.
     Confirmed(bool),
@@ -126,6 +138,10 @@ impl Work for Task {
                 Done::Answered { subject, answers }
             }
             Self::FindTicket => Done::FoundTicket(other_ways::has_ticket()),
+            Self::AskForKeys { shown, arguments } => Done::KeysTold {
+                shown,
+                printed: key_command::run(&arguments),
+            },
             Self::Confirm { wording, asker } => Done::Confirmed(confirm(&wording, asker)),
         }
     }

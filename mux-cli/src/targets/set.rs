@@ -51,6 +51,9 @@ impl TargetSet {
 
     /// `self , other`.
     pub(super) fn union(mut self, other: Self) -> Self {
+        if self.is_empty() {
+            return other;
+        }
         other.targets.into_iter().for_each(|target| self.insert(target));
         self
     }

@@ -2,7 +2,7 @@
 //! so that nothing is written twice, and standard error gets its part. Decides when that has taken long enough.
 
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -30,16 +30,30 @@ const AT_ONCE: Timespec = Timespec {
 /// with at least this much room), so that a write after `poll` never blocks.
 const PIECE: usize = 512;
 
-/// How many writes the thread has begun; the loop can put an end to it.
+/// How many writes the thread has begun, and how many of them together at last; the loop can put an end to it.
 #[derive(Debug, Default)]
-pub(super) struct Begun(AtomicUsize);
+pub(super) struct Begun(AtomicU64);
+
+/// Writes that the thread had begun when it was left.
+struct Taken {
+    begun: usize,
+    /// Of those surely written: all but the last, or the last that were begun together.
+    done: usize,
+}
 
 impl Begun {
-    const TAKEN: usize = usize::MAX;
+    const TAKEN: u64 = u64::MAX;
 
-    /// The thread is about to begin its next write; false: the rest was taken from it.
-    pub(super) fn begin(&self) -> bool {
-        let next = |begun: usize| (begun != Self::TAKEN).then(|| begun + 1);
+    /// The upper half counts those that were begun together, the lower half all; it wraps, as does what it is compared
+    /// with.
+    const HALF: u32 = u64::BITS / 2;
+
+    /// The thread is about to begin its next writes, so many as one; false: the rest was taken from it.
+    pub(super) fn begin(&self, together: u32) -> bool {
+        let next = |state: u64| {
+            let begun = lower_half(state).wrapping_add(together);
+            (state != Self::TAKEN).then_some(u64::from(together) << Self::HALF | u64::from(begun))
+        };
         self.0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
             .is_ok()
@@ -49,10 +63,25 @@ impl Begun {
         self.0.load(Ordering::Acquire) == Self::TAKEN
     }
 
-    /// From now on the thread begins none; how many it had begun.
-    fn take(&self) -> usize {
-        self.0.swap(Self::TAKEN, Ordering::AcqRel)
+    /// From now on the thread begins none; what it had begun beyond the first `reported`.
+    fn take(&self, reported: usize) -> Taken {
+        let state = self.0.swap(Self::TAKEN, Ordering::AcqRel);
+        let reported = lower_half(reported as u64);
+        let count = |half: u32| usize::try_from(half).unwrap_or_default();
+        let begun = if state == Self::TAKEN {
+            0
+        } else {
+            count(lower_half(state).wrapping_sub(reported))
+        };
+        Taken {
+            begun,
+            done: begun.saturating_sub(count(lower_half(state >> Self::HALF))),
+        }
     }
+}
+
+fn lower_half(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
 }
 
 /// What the loop remembers of a write that was not reported yet.
@@ -116,15 +145,14 @@ impl Left {
 impl Writer {
     /// Takes everything from the thread that it has not begun. It writes no more after that.
     pub fn take_back(&mut self) -> Left {
-        let begun = self.begun.take().saturating_sub(self.reported);
+        let Taken { begun, done } = self.begun.take(self.reported);
         let mut left = Left::default();
         for (at, sent) in std::mem::take(&mut self.sent).into_iter().enumerate() {
             match sent {
                 // Has been written since the last report, or is what the thread stands still at.
                 Sent::Words(_) if at < begun => {}
-                // Of those that were begun all but the last have been written.
-                Sent::Other(_) if at + 1 < begun => {}
-                Sent::Saved(request, _) if at + 1 < begun => left.saved.push(request),
+                Sent::Other(_) if at < done => {}
+                Sent::Saved(request, _) if at < done => left.saved.push(request),
                 sent @ (Sent::Words(_) | Sent::Saved(..) | Sent::Other(_)) => left.put(sent),
             }
         }

@@ -50,6 +50,11 @@ impl Desk {
     }
 
     fn send(&mut self, to: Destination, bytes: &[u8]) {
+        self.put(to, bytes);
+        self.writer.flush();
+    }
+
+    fn put(&mut self, to: Destination, bytes: &[u8]) {
         let credit = Credit {
             request: RequestId(0),
             stream: StreamKind::Stdout,
@@ -61,7 +66,6 @@ impl Desk {
             payload,
             credit: Some(credit),
         });
-        self.writer.flush();
     }
 
     fn send_spilled(&mut self, extents: &[(u64, u64)], neutralise: bool) {
@@ -122,6 +126,48 @@ fn streams_get_their_bytes_in_order_and_each_write_is_reported() {
     assert_eq!(desk.credited, 13);
     drop(desk);
     assert_eq!((all(out), all(err)), (b"one\ntwo\n".to_vec(), b"oops\n".to_vec()));
+}
+
+#[test]
+fn small_output_that_was_handed_over_together_leaves_in_one_write() {
+    use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
+    // Its messages are the writes.
+    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::empty());
+    let (out, to_out) = socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
+    let mut desk = Desk::new(to_out, sink(), false);
+    let large = [b'x'; 4096];
+    for piece in [&b"one\n"[..], b"two\n", &large, b"three\n", b"four\n"] {
+        desk.put(Destination::Stdout, piece);
+    }
+    desk.put(Destination::Stderr, b"between\n");
+    desk.put(Destination::Stdout, b"five\n");
+    desk.writer.flush();
+    assert_eq!(desk.settle(), []);
+    assert_eq!(desk.credited, 4 + 4 + 4096 + 6 + 5 + 8 + 5);
+    let mut buffer = [0; 8192];
+    let mut next = || {
+        let (count, _) = recv(&out, &mut buffer, RecvFlags::DONTWAIT).unwrap();
+        buffer.get(..count).unwrap().to_vec()
+    };
+    assert_eq!(next(), b"one\ntwo\n");
+    assert_eq!(next(), large);
+    assert_eq!(next(), b"three\nfour\n");
+    assert_eq!(next(), b"five\n");
+}
+
+#[test]
+fn of_small_output_that_is_stuck_all_counts_as_lost() {
+    let (out, to_out) = io::pipe().unwrap();
+    let mut desk = Desk::new(to_out, sink(), false);
+    desk.send(Destination::Stdout, &[b'x'; 65_536]);
+    desk.settle();
+    // The pipe is full: the thread stands still at the first of the next.
+    desk.put(Destination::Stdout, b"12345\n");
+    desk.put(Destination::Stdout, b"1234567\n");
+    desk.writer.flush();
+    desk.send(Destination::Stdout, b"123\n");
+    assert_eq!(desk.writer.take_back().lost, 18);
+    drop(out);
 }
 
 #[test]

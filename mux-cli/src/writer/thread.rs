@@ -25,6 +25,10 @@ const READ_PIECE: usize = 64 * 1024;
 /// The loop is told of this much at the latest: hosts that wait for it go on while the rest of a batch is written.
 const REPORT_AT: usize = 64 * 1024;
 
+/// Small output of hosts up to this much is written at once: what a pipe takes whole or not at all (Linux: PIPE_BUF), so
+/// that it is never unknown which of it is gone.
+const TOGETHER: usize = 4 * 1024;
+
 /// Back to the first column and erase what is there (ECMA-48, CR and EL).
 pub(super) const CLEAR_LINE: &[u8] = b"\r\x1b[K";
 
@@ -51,6 +55,21 @@ struct Done {
     cost: usize,
     credits: Vec<Credit>,
     saved: Vec<(RequestId, Option<Credit>)>,
+}
+
+impl Done {
+    fn count(&mut self, write: &Write) {
+        self.writes += 1;
+        self.cost += write.cost();
+        match write.to {
+            Destination::Saved { request, .. } => self.saved.push((request, write.credit)),
+            Destination::Stdout
+            | Destination::Stderr
+            | Destination::Progress
+            | Destination::Spill
+            | Destination::File(_) => self.credits.extend(write.credit),
+        }
+    }
 }
 
 /// Bytes so far, for messages.
@@ -101,11 +120,14 @@ impl<R: Reports> Thread<R> {
     }
 
     fn write_batch(&mut self, batch: Vec<Write>) {
-        for write in batch {
-            if !self.begun.begin() {
+        let mut left = batch.as_slice();
+        while !left.is_empty() {
+            let (group, behind) = left.split_at(together(left));
+            left = behind;
+            if !self.begun.begin(u32::try_from(group.len()).unwrap_or(u32::MAX)) {
                 break;
             }
-            self.write(write);
+            self.write(group);
             if self.done.cost >= REPORT_AT {
                 self.report();
             }
@@ -130,10 +152,11 @@ impl<R: Reports> Thread<R> {
         }
     }
 
-    fn write(&mut self, write: Write) {
-        let cost = write.cost();
+    /// One write, or several small ones that leave as one.
+    fn write(&mut self, group: &[Write]) {
+        let Some(write) = group.first() else { return };
         if !self.failed.contains(&write.to)
-            && let Err(fault) = self.attempt(&write)
+            && let Err(fault) = self.attempt_all(group)
         {
             let written = match &write.to {
                 Destination::Stdout => self.written.stdout,
@@ -144,15 +167,8 @@ impl<R: Reports> Thread<R> {
             };
             self.fail(write.to.clone(), fault, written);
         }
-        self.done.writes += 1;
-        self.done.cost += cost;
-        match write.to {
-            Destination::Saved { request, .. } => self.done.saved.push((request, write.credit)),
-            Destination::Stdout
-            | Destination::Stderr
-            | Destination::Progress
-            | Destination::Spill
-            | Destination::File(_) => self.done.credits.extend(write.credit),
+        for write in group {
+            self.done.count(write);
         }
     }
 
@@ -168,6 +184,13 @@ impl<R: Reports> Thread<R> {
             self.report();
             self.reports
                 .report(Report::Failed(WriteError { to, fault, written }));
+        }
+    }
+
+    fn attempt_all(&mut self, group: &[Write]) -> Result<(), Fault> {
+        match group {
+            [write] => self.attempt(write),
+            small => self.write_stream(Standard::Output, &Payload::Bytes(joined(small))),
         }
     }
 
@@ -319,6 +342,39 @@ impl<R: Reports> Thread<R> {
             self.progress.text = Bytes::new();
         }
     }
+}
+
+/// How many of the next writes leave as one: lines of hosts for standard output, as long as they are small.
+fn together(writes: &[Write]) -> usize {
+    let mut sum = 0;
+    let small = writes.iter().take_while(|write| {
+        sum += write.cost();
+        small_output(write).is_some() && sum <= TOGETHER
+    });
+    small.count().max(1)
+}
+
+fn small_output(write: &Write) -> Option<&Bytes> {
+    match (&write.to, &write.payload) {
+        (Destination::Stdout, Payload::Bytes(bytes)) => Some(bytes),
+        (
+            Destination::Stdout
+            | Destination::Stderr
+            | Destination::Progress
+            | Destination::Spill
+            | Destination::File(_)
+            | Destination::Saved { .. },
+            Payload::Bytes(_) | Payload::Spilled { .. },
+        ) => None,
+    }
+}
+
+fn joined(writes: &[Write]) -> Bytes {
+    let mut bytes = Vec::with_capacity(TOGETHER);
+    for piece in writes.iter().filter_map(small_output) {
+        bytes.extend_from_slice(piece);
+    }
+    bytes.into()
 }
 
 /// The two standard streams that are written to.

@@ -383,6 +383,31 @@ fn a_jump_host_that_dies_while_commands_run_leaves_each_in_the_state_it_was_in()
 }
 
 #[test]
+fn a_jump_host_that_falls_silent_is_given_up_after_its_probes_and_so_is_what_runs_behind_it() {
+    let mut sim = Sim::new(10, 2);
+    let route = hop(&mut sim, 1, gate(), Route::Direct);
+    for id in 0..2 {
+        let behaviour = Behaviour::Serving(Arc::new(server()), Plan::new(), Commands::Forever);
+        let request = target(&mut sim, id, behaviour, &route);
+        sim.submit(request);
+    }
+    sim.run_for(Duration::from_secs(2));
+    sim.net.mute(gate_address(1));
+    sim.run();
+    for id in 0..2 {
+        let (status, failure) = failure(&sim, id);
+        assert_eq!((status, failure.stage), (Status::Unknown, Stage::Command));
+        assert!(
+            failure.message.starts_with("connection lost, may have run: "),
+            "{failure:?}"
+        );
+        // Three probes of 15 s, for the jump host and for what is inside alike.
+        assert!(sim.finished(id).0 < Duration::from_secs(120));
+    }
+    assert_eq!(sim.net.open(), 0);
+}
+
+#[test]
 fn a_jump_host_that_was_lost_is_connected_to_again_for_those_who_come_later() {
     let mut sim = Sim::new(1, 2);
     let route = hop(&mut sim, 1, gate(), Route::Direct);

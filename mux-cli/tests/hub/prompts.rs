@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use mux_cli::hub::{Stage, Status};
 use mux_ssh::client::{AuthMethod, Methods, Prompt};
-use mux_ssh::server::{Authorized, Plan, Proofs, ServerConfig};
+use mux_ssh::server::{Act, Authorized, Moment, Plan, Point, Proofs, ServerConfig};
 
-use crate::sim::{Behaviour, Commands, Sim, server};
+use crate::sim::{Behaviour, Commands, Sim, address, server};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -64,6 +64,56 @@ fn a_host_that_waits_for_somebody_keeps_its_place() {
     sim.run_for(5 * MINUTE);
     assert!(!sim.hub.is_idle(), "{:?}", sim.outcome(1));
     assert_eq!(sim.hub.running().len(), 1);
+}
+
+/// A server that hangs up as soon as it has said what it takes, and what somebody says then.
+fn impatient(method: AuthMethod) -> Sim {
+    let mut sim = Sim::new(1, 1);
+    sim.methods.order = AuthMethod::ALL.to_vec();
+    let config = ServerConfig {
+        proofs: Arc::new(Proofs::any_of(&[method])),
+        ..server()
+    };
+    let moment = match method {
+        AuthMethod::KeyboardInteractive => Moment::PkOk,
+        AuthMethod::PublicKey | AuthMethod::Password => Moment::AuthFailure,
+    };
+    let plan = Plan::new().with(Point::After(moment, 1), Act::Close);
+    sim.host(
+        1,
+        Behaviour::Serving(Arc::new(config.clone()), plan, Commands::Echo(0)),
+    );
+    sim.run_for(MINUTE);
+    assert_eq!(sim.prompts.len(), 1, "{:?}", sim.log);
+    sim.behave(
+        address(1),
+        Behaviour::Serving(Arc::new(config), Plan::new(), Commands::Echo(0)),
+    );
+    sim
+}
+
+#[test]
+fn a_server_that_does_not_wait_for_a_password_is_connected_to_again_when_it_is_known() {
+    let mut sim = impatient(AuthMethod::Password);
+    sim.pass(60 * MINUTE);
+    sim.prompt_answers = [Ok("secret")].into();
+    sim.answer_prompt("secret");
+    sim.run();
+    let outcome = sim.outcome(1);
+    assert_eq!((outcome.status, outcome.attempts), (Status::Ok, 2), "{outcome:?}");
+    assert_eq!(sim.prompts.len(), 2);
+}
+
+#[test]
+fn a_server_that_does_not_wait_for_answers_to_its_questions_is_not_connected_to_again() {
+    let mut sim = impatient(AuthMethod::KeyboardInteractive);
+    sim.run();
+    let outcome = sim.outcome(1);
+    assert_eq!(
+        (outcome.status, outcome.attempts),
+        (Status::Auth, 1),
+        "{outcome:?}"
+    );
 }
 
 #[test]

@@ -380,6 +380,7 @@ impl Sim {
                     None => Answer::Asking(true),
                 }
             }
+            Action::LookAtHostKeys { .. } | Action::KeepHostKeys { .. } => return,
             Action::SigningOver | Action::RememberKey(_) => return,
             Action::OtherWay => Answer::OtherWay(None),
             Action::Feed(wish) => {
@@ -600,6 +601,14 @@ impl Network {
         for link in self.links.values_mut().filter(there) {
             link.server = None;
             link.to_client.push_back((now, None));
+        }
+    }
+
+    /// The servers at this address say nothing any more, and nobody hears why.
+    pub(crate) fn mute(&mut self, address: SocketAddr) {
+        let there = |link: &&mut Link| link.address == address && link.carrier.is_none();
+        for link in self.links.values_mut().filter(there) {
+            link.server = None;
         }
     }
 

@@ -145,7 +145,7 @@ impl Rig {
     }
 
     /// A program for which other password files and rules of PAM stand in the place of the machine's.
-    fn among_own_users(&self, program: &std::ffi::OsStr) -> Command {
+    pub(crate) fn among_own_users(&self, program: &std::ffi::OsStr) -> Command {
         let users = fs::read_to_string("/etc/passwd").unwrap();
         fs::write(
             self.path("passwd"),

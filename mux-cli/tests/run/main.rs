@@ -7,12 +7,15 @@
 
 mod asking;
 mod certificates;
+mod configuration;
 mod directories;
 mod environment;
 mod failures;
 mod forwarding;
+mod further_keys;
 mod host_keys;
 mod inputs;
+mod key_command;
 mod keys;
 mod learning;
 mod limits;

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::rig::{Ran, Rig, read_until, wait_for};
+use crate::rig::{Ran, Rig, free_port, read_until, wait_for};
 
 /// Passwords, and nothing else.
 const PASSWORD: &str =
@@ -307,6 +307,73 @@ fn a_jump_host_is_asked_about_by_itself() {
     assert_eq!(lines[0], "deploy@gate's password: ", "{asked}");
     assert!(lines[1].starts_with("password for deploy@ ("), "{asked}");
     check_log(&rig, &[("Accepted password", 3)]);
+}
+
+/// A dropbear for the same users, and where it listens.
+struct Dropbear(Child, u16);
+
+impl Drop for Dropbear {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn dropbear(rig: &Rig) -> Dropbear {
+    let converted = Command::new("dropbearconvert")
+        .args([
+            "openssh",
+            "dropbear",
+            &rig.text("host_key"),
+            &rig.text("dropbear_key"),
+        ])
+        .output();
+    let converted = converted.expect("no dropbearconvert: apt-get install dropbear-bin");
+    assert!(converted.status.success(), "{converted:?}");
+    let port = free_port();
+    let mut server = rig.among_own_users("/usr/sbin/dropbear".as_ref());
+    server
+        .args(["-F", "-E", "-p", &format!("127.0.0.1:{port}")])
+        .args(["-r", &rig.text("dropbear_key"), "-P", &rig.text("dropbear_pid")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(rig.path("dropbear_log")).unwrap());
+    let server = Dropbear(server.spawn().unwrap(), port);
+    wait_for("dropbear to listen", || {
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    let known = format!("[127.0.0.1]:{port} {}\n", rig.host_key);
+    fs::write(rig.path("known_hosts"), known).unwrap();
+    server
+}
+
+/// It ends the connection over the command that went ahead with the refused key.
+#[test]
+fn a_server_that_ends_after_a_refused_key_costs_a_second_connection_and_one_question() {
+    let rig = Rig::with_password(PASSWORD);
+    let server = dropbear(&rig);
+    let port = server.1.to_string();
+    let log = || fs::read_to_string(rig.path("dropbear_log")).unwrap();
+    let count = |text: &str| log().matches(text).count();
+    for (answer, hosts, status) in [("secret", 3, 0), ("wrong", 3, 4)] {
+        let _ = fs::remove_file(rig.path("asked"));
+        let before = ["auth succeeded", "Bad password"].map(count);
+        let says = format!("echo {answer}");
+        let ran = with_askpass(&rig, &says, &["-p", &port, "-w", "web[1-3]", "--", "echo hello"]);
+        assert_eq!(ran.status, status, "{} {}", ran.stderr, log());
+        assert_eq!(asked(&rig).lines().count(), 1, "{}", asked(&rig));
+        let after = ["auth succeeded", "Bad password"].map(count);
+        let expected = if status == 0 { [hosts, 0] } else { [0, hosts] };
+        assert_eq!(
+            [after[0] - before[0], after[1] - before[1]],
+            expected,
+            "{}",
+            log()
+        );
+    }
+    // Each run: three over which it hung up, and three with the password.
+    wait_for("the last connection", || count("Child connection") >= 12);
+    assert_eq!(count("before userauth"), 6, "{}", log());
 }
 
 #[test]

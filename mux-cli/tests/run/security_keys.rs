@@ -27,9 +27,11 @@ struct Device {
 
 impl Device {
     fn new(key_type: KeyType) -> Arc<Self> {
-        let inside = match key_type {
-            KeyType::SkEd25519 => KeyType::Ed25519,
-            _ => KeyType::EcdsaNistp256,
+        let is_ed25519 = key_type == KeyType::SkEd25519;
+        let inside = if is_ed25519 {
+            KeyType::Ed25519
+        } else {
+            KeyType::EcdsaNistp256
         };
         let inside = PrivateKey::generate(inside).unwrap();
         let mut numbers = Reader::new(inside.public().blob());
@@ -125,7 +127,8 @@ fn serve(mut stream: UnixStream, device: &Device, touch: Duration, seen: impl Fn
                     w.byte(6);
                 })
             }
-            13 => {
+            number => {
+                assert_eq!(number, 13);
                 assert_eq!(reader.string(), Ok(device.public.blob()));
                 let data = reader.string().unwrap();
                 seen("sign");
@@ -134,7 +137,6 @@ fn serve(mut stream: UnixStream, device: &Device, touch: Duration, seen: impl Fn
                     w.byte(14).string(device.sign(data));
                 })
             }
-            other => panic!("{other}"),
         };
         let mut out = BytesMut::new();
         out.put_u32(u32::try_from(answer.len()).unwrap());

@@ -237,10 +237,10 @@ impl Channels {
         if channel.state != State::Wanted {
             return channel.next_packet(sequence);
         }
-        let direct = channel.direct.clone();
-        if !self.opening.may_open(permit, direct.is_none()) {
+        if !self.opening.may_open(permit, channel.is_session()) {
             return None;
         }
+        let direct = channel.direct.clone();
         let number = self.opening.open(&self.table, slot);
         let channel = self.table.slot(slot)?;
         Some(match direct {

@@ -17,15 +17,18 @@ const CONNECTION: &str = "ssh-connection";
 /// More than the fixed fields of any request take.
 const FIXED: usize = 64;
 
+/// What most requests and what is signed of them take: a session id, names and an elliptic key.
+pub(crate) const ROOM: usize = 256;
+
 /// The method `none`: asks what methods there are.
 pub(crate) fn none(user: &str) -> Bytes {
-    let mut payload = BytesMut::new();
+    let mut payload = BytesMut::with_capacity(ROOM);
     head(&mut Writer::new(&mut payload), user).string("none");
     payload.freeze()
 }
 
-/// The method `publickey` (RFC 4252 §7): asks whether the key, or the certificate in its place, would do, or, with `signed`, what the signature is made
-/// over and goes behind.
+/// The method `publickey` (RFC 4252 §7): asks whether the key, or the certificate in its place, would do, or, with
+/// `signed`, what the signature is made over and goes behind.
 pub(crate) fn publickey(
     to: &mut BytesMut,
     user: &str,
@@ -42,7 +45,7 @@ pub(crate) fn publickey(
 
 /// The method `keyboard-interactive` (RFC 4256 §3.1): no language, and a hint of what to ask.
 pub(crate) fn keyboard_interactive(user: &str, devices: &str) -> Bytes {
-    let mut payload = BytesMut::new();
+    let mut payload = BytesMut::with_capacity(ROOM);
     head(&mut Writer::new(&mut payload), user)
         .string("keyboard-interactive")
         .string("")

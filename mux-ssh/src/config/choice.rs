@@ -127,6 +127,17 @@ pub enum FingerprintHash {
     Sha256,
 }
 
+/// Whether a name is made canonical before anything else is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Canonicalize {
+    /// It is taken as it is.
+    No,
+    /// Unless a proxy is in the way.
+    Yes,
+    /// Even if a proxy is in the way.
+    Always,
+}
+
 /// Which methods of public keys are used with an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum PubkeyAuthentication {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::choice::{
-    AddKeysToAgent, AddressFamily, FingerprintHash, HostKeyPolicy, JumpHost, PubkeyAuthentication,
-    RequestTty, SessionType, YesNoAsk,
+    AddKeysToAgent, AddressFamily, Canonicalize, FingerprintHash, HostKeyPolicy, JumpHost,
+    PubkeyAuthentication, RequestTty, SessionType, YesNoAsk,
 };
 use super::error::{Origin, Problem, Sourced};
 use super::host_config::Note;
@@ -29,6 +29,8 @@ pub(super) struct Draft<'a> {
     lists: BTreeMap<List, (&'a Vec<String>, &'a Origin)>,
     /// What the first pass made of `HostName`, once a second pass has begun.
     pub(super) pinned_hostname: Option<Sourced<String>>,
+    /// `HostKeyAlias` as it counts in the end.
+    pub(super) key_alias: Option<Sourced<String>>,
     pub(super) port: Slot<'a, u16>,
     pub(super) identity_files: Vec<(&'a String, &'a Origin)>,
     pub(super) certificate_files: Vec<(&'a String, &'a Origin)>,
@@ -41,17 +43,18 @@ pub(super) struct Draft<'a> {
     pub(super) verify_host_key_dns: Slot<'a, YesNoAsk>,
     pub(super) address_family: Slot<'a, AddressFamily>,
     pub(super) pubkey_authentication: Slot<'a, PubkeyAuthentication>,
+    pub(super) canonicalize: Slot<'a, Canonicalize>,
+    pub(super) permitted_cnames: Slot<'a, Vec<(String, String)>>,
     pub(super) request_tty: Slot<'a, RequestTty>,
     pub(super) session_type: Slot<'a, SessionType>,
     pub(super) fingerprint_hash: Slot<'a, FingerprintHash>,
     pub(super) log_level: Slot<'a, LogLevel>,
     pub(super) forward_agent: Slot<'a, ForwardedAgent>,
+    pub(super) forward_socket: Slot<'a, String>,
     pub(super) add_keys_to_agent: Slot<'a, AddKeysToAgent>,
     pub(super) rekey_bytes: Slot<'a, u64>,
     pub(super) rekey_interval: Slot<'a, Duration>,
     pub(super) notes: Vec<Note>,
-    /// Refused keywords whose first value was harmless.
-    pub(super) settled: Vec<&'static str>,
 }
 
 /// Takes a value unless there is one.
@@ -62,6 +65,10 @@ fn first<'a, T>(slot: &mut Slot<'a, T>, value: &'a T, origin: &'a Origin) {
 impl<'a> Draft<'a> {
     /// Takes the value of a line that applies, unless an earlier line has set it.
     pub(super) fn set(&mut self, setting: &'a Setting, origin: &'a Origin) -> Result<(), Problem> {
+        if self.pinned_hostname.is_some() && setting.is_about_names() {
+            // The name is settled, and so is how: in OpenSSH the defaults are in force by now.
+            return Ok(());
+        }
         match setting {
             Setting::Flag(flag, value) => _ = self.flags.entry(*flag).or_insert((value, origin)),
             Setting::Text(text, value) => _ = self.texts.entry(*text).or_insert((value, origin)),
@@ -83,11 +90,20 @@ impl<'a> Draft<'a> {
             Setting::VerifyHostKeyDns(value) => first(&mut self.verify_host_key_dns, value, origin),
             Setting::AddressFamily(value) => first(&mut self.address_family, value, origin),
             Setting::PubkeyAuthentication(value) => first(&mut self.pubkey_authentication, value, origin),
+            Setting::Canonicalize(value) => first(&mut self.canonicalize, value, origin),
+            Setting::PermittedCnames(value) => first(&mut self.permitted_cnames, value, origin),
+            Setting::RefuseConnection(why) => return Err(Problem::Refused(why.clone())),
             Setting::RequestTty(value) => first(&mut self.request_tty, value, origin),
             Setting::SessionType(value) => first(&mut self.session_type, value, origin),
             Setting::FingerprintHash(value) => first(&mut self.fingerprint_hash, value, origin),
             Setting::LogLevel(value) => first(&mut self.log_level, value, origin),
-            Setting::ForwardAgent(value) => first(&mut self.forward_agent, value, origin),
+            Setting::ForwardAgent(value) => {
+                first(&mut self.forward_agent, value, origin);
+                // A path counts even behind a `yes`: it says which agent.
+                if let ForwardedAgent::Socket(path) = value {
+                    first(&mut self.forward_socket, path, origin);
+                }
+            }
             Setting::AddKeysToAgent(value) => first(&mut self.add_keys_to_agent, value, origin),
             Setting::RekeyLimit(bytes, interval) => {
                 first(&mut self.rekey_bytes, bytes, origin);
@@ -158,17 +174,6 @@ impl<'a> Draft<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
-    }
-
-    /// Whether the first value of a refused keyword is this one, and harmful.
-    pub(super) fn refuses(&mut self, keyword: &'static str, harmless: bool) -> bool {
-        if self.settled.contains(&keyword) {
-            return false;
-        }
-        if harmless {
-            self.settled.push(keyword);
-        }
-        !harmless
     }
 }
 

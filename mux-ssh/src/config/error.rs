@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::MAX_FILE;
+use super::need::ExecFailure;
 use crate::printable::Printable;
 
 /// Where a value was written.
@@ -99,6 +100,17 @@ pub enum Problem {
         /// What was written.
         value: String,
     },
+    /// `RefuseConnection`, and what it says.
+    Refused(String),
+    /// Nobody knows whether a command of `Match exec` succeeds.
+    Exec {
+        /// The command, with its tokens expanded.
+        command: String,
+        /// Why.
+        why: ExecFailure,
+    },
+    /// None of the `CanonicalDomains` has the host, and nothing else may be tried.
+    NotCanonical(String),
     /// A list of algorithms names none that this build has.
     NoAlgorithmLeft {
         /// The keyword.
@@ -145,7 +157,7 @@ pub enum Problem {
         /// The name.
         name: String,
     },
-    /// `~name` of another user's home.
+    /// `~name` of a user whom nobody knows.
     OtherHome {
         /// The keyword.
         keyword: &'static str,
@@ -186,6 +198,11 @@ impl fmt::Display for Problem {
             Self::NotSupported { keyword, value } => {
                 write!(f, "{keyword} {}: not supported yet", shown(value))
             }
+            Self::Refused(why) => write!(f, "RefuseConnection: {}", shown(why)),
+            Self::Exec { command, why } => fmt_exec(f, command, *why),
+            Self::NotCanonical(name) => {
+                write!(f, "no address for {} in CanonicalDomains", shown(name))
+            }
             Self::NoAlgorithmLeft { keyword, value } => {
                 write!(
                     f,
@@ -212,16 +229,21 @@ impl fmt::Display for Problem {
                 )
             }
             Self::OtherHome { keyword, user } => {
-                write!(
-                    f,
-                    "~{} in {keyword}: the home of another user is not supported yet",
-                    shown(user)
-                )
+                write!(f, "~{} in {keyword}: no such user", shown(user))
             }
             Self::InvalidHostName(name) => write!(f, "invalid host name \"{}\"", shown(name)),
             Self::InvalidUser(name) => write!(f, "invalid user name \"{}\"", shown(name)),
             Self::NoUser { uid } => write!(f, "no user name for uid {uid}; give -l USER"),
         }
+    }
+}
+
+fn fmt_exec(f: &mut fmt::Formatter<'_>, command: &str, why: ExecFailure) -> fmt::Result {
+    write!(f, "Match exec \"{}\": ", Printable::new(command))?;
+    match why {
+        ExecFailure::NotStarted(kind) => write!(f, "the shell cannot be started: {kind}"),
+        ExecFailure::Killed => f.write_str("ended by a signal"),
+        ExecFailure::TimedOut => f.write_str("took too long"),
     }
 }
 

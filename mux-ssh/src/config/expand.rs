@@ -113,9 +113,10 @@ pub(super) fn variable(name: &str, local: &Local) -> Option<String> {
     value.filter(|value| !value.is_empty()).cloned()
 }
 
-/// `~` and variables, for paths that are read before the host is known.
-pub(super) fn include(text: &str, local: &Local) -> Result<String, Problem> {
-    variables_and_tokens(&tilde(text, "Include", local)?, "Include", local, true, None)
+/// A path to be read. Without a host its tokens stand for themselves.
+pub(super) fn include(text: &str, local: &Local, tokens: Option<Tokens<'_>>) -> Result<String, Problem> {
+    let tokens = tokens.map(|tokens| (tokens, Known::All));
+    variables_and_tokens(&tilde(text, "Include", local)?, "Include", local, true, tokens)
 }
 
 fn tilde(text: &str, keyword: &'static str, local: &Local) -> Result<String, Problem> {
@@ -123,13 +124,15 @@ fn tilde(text: &str, keyword: &'static str, local: &Local) -> Result<String, Pro
         return Ok(text.to_owned());
     };
     let (user, tail) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    if !user.is_empty() && user != local.user {
-        return Err(Problem::OtherHome {
+    let home = if user.is_empty() || user == local.user {
+        &local.home
+    } else {
+        local.homes.get(user).ok_or_else(|| Problem::OtherHome {
             keyword,
             user: user.to_owned(),
-        });
-    }
-    Ok(format!("{}{tail}", local.home.trim_end_matches('/')))
+        })?
+    };
+    Ok(format!("{}{tail}", home.trim_end_matches('/')))
 }
 
 fn variables_and_tokens(

@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::choice::Canonicalize;
+use super::condition::{Condition, Criterion, HostPattern, Test};
 use super::error::{Origin, Problem};
 use super::keyword::{Class, lookup};
 use super::lex;
 use super::setting::Setting;
 use super::value::Arguments;
-use crate::pattern::{Case, matches};
 
 /// A file as a list of blocks; what stands before the first `Host` or `Match` is a block that always applies.
 #[derive(Debug)]
@@ -37,27 +38,6 @@ pub(super) struct Block {
     pub(super) loud: Vec<usize>,
 }
 
-/// When a block applies.
-#[derive(Debug)]
-pub(super) enum Condition {
-    Always,
-    Host(Vec<HostPattern>),
-    MatchAll,
-    MatchFinal,
-    /// Criteria that cannot be evaluated yet; `wants_final` if `final` is among them.
-    MatchUnsupported {
-        criteria: String,
-        wants_final: bool,
-    },
-}
-
-/// One word of a `Host` line.
-#[derive(Debug)]
-pub(super) struct HostPattern {
-    negated: bool,
-    pattern: String,
-}
-
 /// One line within a block.
 #[derive(Debug)]
 pub(super) struct Statement {
@@ -70,11 +50,6 @@ pub(super) enum Kind {
     Set(Setting),
     Include(Vec<String>),
     Noted(&'static str),
-    Refused {
-        keyword: &'static str,
-        value: String,
-        harmless: bool,
-    },
     /// In lower case; an error unless `IgnoreUnknown` names it.
     Unknown(String),
     /// A line that is wrong whether it applies or not, as in OpenSSH.
@@ -86,7 +61,7 @@ impl Kind {
     fn is_loud(&self) -> bool {
         match self {
             Self::Include(_) | Self::Unknown(_) | Self::Bad(_) => true,
-            Self::Set(_) | Self::Noted(_) | Self::Refused { .. } => false,
+            Self::Set(_) | Self::Noted(_) => false,
         }
     }
 }
@@ -190,10 +165,26 @@ impl ParsedFile {
         statements.flat_map(|statement| {
             match &statement.kind {
                 Kind::Include(patterns) => patterns.as_slice(),
-                Kind::Set(_) | Kind::Noted(_) | Kind::Refused { .. } | Kind::Unknown(_) | Kind::Bad(_) => &[],
+                Kind::Set(_) | Kind::Noted(_) | Kind::Unknown(_) | Kind::Bad(_) => &[],
             }
             .iter()
             .map(|pattern| (&statement.origin, pattern))
+        })
+    }
+
+    /// Whether a line asks for a command or for names.
+    pub(super) fn may_take_time(&self) -> bool {
+        self.blocks.iter().any(|block| {
+            let runs = |criterion: &Criterion| matches!(criterion.test, Test::Exec(_));
+            let looks_up = |statement: &Statement| match &statement.kind {
+                Kind::Set(Setting::Canonicalize(value)) => *value != Canonicalize::No,
+                Kind::Set(_) | Kind::Include(_) | Kind::Noted(_) | Kind::Unknown(_) | Kind::Bad(_) => false,
+            };
+            let runs = match &block.condition {
+                Condition::Match(criteria) => criteria.iter().any(runs),
+                Condition::Always | Condition::Host(_) | Condition::Wrong(_) => false,
+            };
+            runs || block.statements.iter().any(looks_up)
         })
     }
 
@@ -201,20 +192,11 @@ impl ParsedFile {
     pub(super) fn literal_names(&self) -> impl Iterator<Item = &str> {
         let patterns = self.blocks.iter().flat_map(|block| match &block.condition {
             Condition::Host(patterns) => patterns.as_slice(),
-            Condition::Always
-            | Condition::MatchAll
-            | Condition::MatchFinal
-            | Condition::MatchUnsupported { .. } => &[],
+            Condition::Always | Condition::Match(_) | Condition::Wrong(_) => &[],
         });
         patterns
             .filter(|pattern| !pattern.negated && pattern.is_literal())
             .map(|p| &*p.pattern)
-    }
-}
-
-impl HostPattern {
-    fn is_literal(&self) -> bool {
-        !self.pattern.contains(['*', '?'])
     }
 }
 
@@ -237,20 +219,6 @@ impl Block {
         let closed = self.loud.is_empty() && wanted.clone().all(HostPattern::is_literal);
         closed.then(|| wanted.map(|pattern| pattern.pattern.as_str()))
     }
-}
-
-/// Whether the words of a `Host` line match `host`: any pattern, unless a negated one does.
-pub(super) fn host_matches(patterns: &[HostPattern], host: &str) -> bool {
-    let mut found = false;
-    for HostPattern { negated, pattern } in patterns {
-        if matches(host.as_bytes(), pattern.as_bytes(), Case::Sensitive) {
-            if *negated {
-                return false;
-            }
-            found = true;
-        }
-    }
-    found
 }
 
 enum Line {
@@ -298,8 +266,10 @@ fn interpret(words: lex::Words, command_line: bool) -> Line {
             }))
         }
         Class::Host | Class::Include if arguments.iter().any(String::is_empty) => missing(),
-        Class::Host => Line::Block(Condition::Host(arguments.into_iter().map(host_pattern).collect())),
-        Class::Match => Line::Block(condition(&arguments)),
+        Class::Host => Line::Block(Condition::Host(
+            arguments.into_iter().map(HostPattern::new).collect(),
+        )),
+        Class::Match => Line::Block(Condition::of_match(&arguments)),
         Class::Include => Line::Statement(Kind::Include(arguments)),
         Class::Honoured(shape) => {
             let parsed = shape.parse(Arguments {
@@ -310,40 +280,5 @@ fn interpret(words: lex::Words, command_line: bool) -> Line {
             Line::Statement(parsed.map_or_else(Kind::Bad, Kind::Set))
         }
         Class::Noted => Line::Statement(Kind::Noted(keyword.name)),
-        Class::Refused { harmless } => {
-            let value = arguments.join(" ");
-            let harmless = harmless.iter().any(|word| word.eq_ignore_ascii_case(&value));
-            Line::Statement(Kind::Refused {
-                keyword: keyword.name,
-                value,
-                harmless,
-            })
-        }
-    }
-}
-
-fn host_pattern(word: String) -> HostPattern {
-    match word.strip_prefix('!') {
-        Some(pattern) => HostPattern {
-            negated: true,
-            pattern: pattern.to_owned(),
-        },
-        None => HostPattern {
-            negated: false,
-            pattern: word,
-        },
-    }
-}
-
-fn condition(arguments: &[String]) -> Condition {
-    let criteria: Vec<String> = arguments.iter().map(|word| word.to_ascii_lowercase()).collect();
-    let names: Vec<&str> = criteria.iter().map(String::as_str).collect();
-    match names.as_slice() {
-        ["all"] => Condition::MatchAll,
-        ["final"] | ["final", "all"] => Condition::MatchFinal,
-        names => Condition::MatchUnsupported {
-            criteria: arguments.join(" "),
-            wants_final: names.iter().any(|name| matches!(*name, "final" | "!final")),
-        },
     }
 }

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use super::canonical;
 use super::choice::{AddressFamily, HostKeyPolicy, JumpHost, Proxy, PubkeyAuthentication};
 use super::draft::{Draft, Slot};
 use super::error::{ConfigError, Origin, Problem, Sourced};
 use super::expand::{self, Tokens};
 use super::host_config::HostConfig;
+use super::need::Answers;
 use super::setting::{Flag, List, Number, Text, Time};
+use super::walk::Stop;
 use super::{Facts, Local};
 
 /// OpenSSH's default, which `RequiredRSASize` changes.
@@ -17,18 +20,18 @@ const REQUIRED_RSA_SIZE: u32 = 1024;
 const MAX_HOST_NAME: usize = 255;
 
 /// What is tried when no `IdentityFile` is given: the types that we can sign with, in OpenSSH's order.
-const DEFAULT_IDENTITIES: [&str; 3] = ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"];
+pub(super) const DEFAULT_IDENTITIES: [&str; 3] = ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"];
 
 impl Draft<'_> {
     /// Settles the host name after the first pass: later `HostName` lines come too late, as in OpenSSH.
-    pub(super) fn pin_hostname(&mut self, facts: &Facts) -> Result<String, ConfigError> {
-        let hostname = self.hostname(facts)?;
+    pub(super) fn pin_hostname(&mut self, facts: &Facts, answers: &Answers) -> Result<String, Stop> {
+        let hostname = self.canonical(self.hostname(facts)?, answers)?;
         let value = hostname.value.clone();
         self.pinned_hostname = Some(hostname);
         Ok(value)
     }
 
-    /// `HostName` with its token, else the name as typed; names in lower case.
+    /// `HostName` with its token, else the name as typed; names in lower case, addresses in their usual form.
     fn hostname(&self, facts: &Facts) -> Result<Sourced<String>, ConfigError> {
         if let Some(pinned) = &self.pinned_hostname {
             return Ok(pinned.clone());
@@ -40,13 +43,15 @@ impl Draft<'_> {
                 problem,
             });
         }
-        let (mut value, origin) = match self.text(Text::HostName) {
+        let (name, origin) = match self.text(Text::HostName) {
             Some((name, origin)) => (at(origin, expand::host_name(name, &facts.host))?, origin.clone()),
             None => (facts.host.clone(), Origin::CommandLine),
         };
-        if value.parse::<core::net::IpAddr>().is_err() {
-            value.make_ascii_lowercase();
-        }
+        let value = canonical::address(&name).unwrap_or_else(|| match name.contains(['%', ':']) {
+            // An address with a scope, whose name has its case.
+            true => name,
+            false => name.to_ascii_lowercase(),
+        });
         if !is_host_name(&value) {
             return Err(ConfigError {
                 problem: Problem::InvalidHostName(value),
@@ -110,14 +115,22 @@ impl Draft<'_> {
     }
 
     /// Where the last stop is, for `%j`.
-    fn last_jump(&self) -> &str {
+    pub(super) fn last_jump(&self) -> &str {
         match self.proxy_jump {
             Some((Some(hops), _)) => hops.last().map_or("", |hop| &hop.host),
             Some((None, _)) | None => "",
         }
     }
 
-    fn port(&self, facts: &Facts) -> Sourced<u16> {
+    /// What counts once all lines are read: names under which keys are kept are in lower case.
+    pub(super) fn settle(&mut self) {
+        self.key_alias = self.written(Text::HostKeyAlias);
+        if let Some(alias) = &mut self.key_alias {
+            alias.value.make_ascii_lowercase();
+        }
+    }
+
+    pub(super) fn port(&self, facts: &Facts) -> Sourced<u16> {
         match facts.port {
             Some(value) => Sourced {
                 value,
@@ -128,13 +141,19 @@ impl Draft<'_> {
     }
 
     /// What tokens stand for before the user is known.
-    fn tokens<'t>(&'t self, facts: &'t Facts, local: &'t Local, host: &'t str, port: u16) -> Tokens<'t> {
-        let alias = self.text(Text::HostKeyAlias);
+    pub(super) fn tokens<'t>(
+        &'t self,
+        facts: &'t Facts,
+        local: &'t Local,
+        host: &'t str,
+        port: u16,
+    ) -> Tokens<'t> {
+        let alias = self.key_alias.as_ref();
         Tokens {
             local,
             typed: &facts.host,
             host,
-            key_alias: alias.map_or(&facts.host, |(alias, _)| alias),
+            key_alias: alias.map_or(&facts.host, |alias| &alias.value),
             port,
             user: "",
             jump: self.last_jump(),
@@ -142,7 +161,7 @@ impl Draft<'_> {
     }
 
     /// Fills in what nobody has said and expands what was.
-    pub(super) fn finish(self, facts: &Facts, local: &Local) -> Result<HostConfig, ConfigError> {
+    pub(super) fn finish(&self, facts: &Facts, local: &Local) -> Result<HostConfig, ConfigError> {
         let hostname = self.hostname(facts)?;
         let port = self.port(facts);
         let tokens = self.tokens(facts, local, &hostname.value, port.value);
@@ -164,7 +183,7 @@ impl Draft<'_> {
                 .unwrap_or_else(|| defaults(&["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"])),
             // Not to ask is our default: of a set of hosts nobody compares the fingerprints one by one.
             host_key_policy: or_default(self.host_key_policy, HostKeyPolicy::Ask),
-            host_key_alias: self.written(Text::HostKeyAlias),
+            host_key_alias: self.key_alias.clone(),
             connect_timeout: connect_timeout(self.time(Time::ConnectTimeout)),
             server_alive_interval: or_default(self.time(Time::ServerAliveInterval), Duration::ZERO),
             server_alive_count_max: or_default(self.number(Number::ServerAliveCountMax), 3),
@@ -182,7 +201,7 @@ impl Draft<'_> {
             login: self.login(tokens)?,
             host_keys: self.host_keys(tokens)?,
             session: self.session(tokens)?,
-            notes: self.notes,
+            notes: self.notes.clone(),
             host: facts.host.clone(),
             hostname,
             user,

@@ -1,8 +1,4 @@
-//! Every keyword of ssh_config and what becomes of it: the one table. Decides honoured, noted or refused; never
-//! reads a value of a keyword that is only noted.
-//!
-//! A keyword is **refused** if it decides where, as whom or how safely a connection is made and is not honoured:
-//! leaving it out would connect somewhere else, as someone else or less safely than the configuration says.
+//! Every keyword of ssh_config and what it takes: the one table. Never reads a value of a keyword that is only noted.
 
 use super::error::Problem;
 use super::setting::{Flag, List, Number, Setting, Text, Time};
@@ -26,10 +22,6 @@ pub(super) enum Class {
     Honoured(Shape),
     /// Accepted without effect, and said so on request.
     Noted,
-    /// The host fails unless the value is one of `harmless`, with which the keyword changes nothing.
-    Refused {
-        harmless: &'static [&'static str],
-    },
 }
 
 /// What a keyword takes.
@@ -115,15 +107,8 @@ const fn noted(name: &'static str) -> Keyword {
     }
 }
 
-const fn refused(name: &'static str, harmless: &'static [&'static str]) -> Keyword {
-    Keyword {
-        name,
-        class: Class::Refused { harmless },
-    }
-}
-
 #[rustfmt::skip]
-static KEYWORDS: &[(&str, Keyword)] = &[
+pub(super) static KEYWORDS: &[(&str, Keyword)] = &[
     ("host", Keyword { name: "Host", class: Class::Host }),
     ("match", Keyword { name: "Match", class: Class::Match }),
     ("include", Keyword { name: "Include", class: Class::Include }),
@@ -137,12 +122,12 @@ static KEYWORDS: &[(&str, Keyword)] = &[
     ("addressfamily", special("AddressFamily", |a| a.address_family())),
     ("bindaddress", text("BindAddress", Text::BindAddress)),
     ("bindinterface", text("BindInterface", Text::BindInterface)),
-    ("canonicalizehostname", refused("CanonicalizeHostname", &["no", "false"])),
-    ("canonicaldomains", noted("CanonicalDomains")),
+    ("canonicalizehostname", special("CanonicalizeHostname", |a| a.canonicalize())),
+    ("canonicaldomains", special("CanonicalDomains", |a| a.canonical_domains())),
     ("canonicalizefallbacklocal", flag("CanonicalizeFallbackLocal", Flag::CanonicalizeFallbackLocal)),
     ("canonicalizemaxdots", number("CanonicalizeMaxDots", Number::CanonicalizeMaxDots)),
-    ("canonicalizepermittedcnames", noted("CanonicalizePermittedCNAMEs")),
-    ("refuseconnection", refused("RefuseConnection", &[])),
+    ("canonicalizepermittedcnames", special("CanonicalizePermittedCNAMEs", |a| a.permitted_cnames())),
+    ("refuseconnection", special("RefuseConnection", |a| a.text().map(Setting::RefuseConnection))),
     ("connecttimeout", time("ConnectTimeout", Time::ConnectTimeout)),
     ("connectionattempts", number("ConnectionAttempts", Number::ConnectionAttempts)),
     ("serveraliveinterval", time("ServerAliveInterval", Time::ServerAliveInterval)),
@@ -259,9 +244,9 @@ static KEYWORDS: &[(&str, Keyword)] = &[
     ("tunneldevice", noted("TunnelDevice")),
     ("xauthlocation", text("XAuthLocation", Text::XAuthLocation)),
 
-    // Of Debian's version.
-    ("protocolkeepalives", noted("ProtocolKeepAlives")),
-    ("setuptimeout", noted("SetupTimeOut")),
+    // Of Debian's version: older names.
+    ("protocolkeepalives", time("ServerAliveInterval", Time::ServerAliveInterval)),
+    ("setuptimeout", time("ServerAliveInterval", Time::ServerAliveInterval)),
 
     // What OpenSSH itself has stopped honouring and still accepts.
     ("afstokenpassing", noted("AFSTokenPassing")),

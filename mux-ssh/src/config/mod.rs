@@ -14,8 +14,7 @@
 //!         Step::Need(Need::File(path)) if path == "/home/me/.ssh/config" => {
 //!             resolver.supply_file(path, Ok(b"Host web*\n  User root\n  HostName %h.example.org\n"));
 //!         }
-//!         Step::Need(Need::File(path)) => resolver.supply_file(path, Err(std::io::ErrorKind::NotFound)),
-//!         Step::Need(Need::Glob(pattern)) => resolver.supply_glob(pattern, Vec::new()),
+//!         Step::Need(other) => resolver.decline(other),
 //!     }
 //! };
 //! assert_eq!(config.hostname.value, "web1.example.org");
@@ -23,12 +22,17 @@
 //! # Ok::<(), mux_ssh::config::ConfigError>(())
 //! ```
 
+use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 mod algorithms;
+mod canonical;
 mod choice;
+mod condition;
 mod draft;
+mod effective;
 mod error;
 mod expand;
 mod file;
@@ -37,6 +41,9 @@ mod host_config;
 mod jump;
 mod keyword;
 mod lex;
+mod manual;
+mod matching;
+mod need;
 mod sections;
 mod setting;
 mod special;
@@ -51,12 +58,18 @@ pub use choice::{
     AddKeysToAgent, AddressFamily, FingerprintHash, ForwardAgent, HostKeyPolicy, JumpHost, Proxy, RekeyLimit,
     RequestTty, SessionType, YesNoAsk,
 };
+pub use effective::Effective;
 pub use error::{ConfigError, Origin, Problem, Sourced};
 pub use host_config::{HostConfig, HostKeyConfig, LoginConfig, Note, SessionConfig};
+pub use manual::keywords;
+pub use need::{ExecFailure, Need};
 pub use value::LogLevel;
 
+use choice::Canonicalize;
 use draft::Draft;
+use expand::Tokens;
 use file::ParsedFile;
+use need::{Answers, Loaded};
 use walk::{Owner, Stop, Walk, unreadable};
 
 use crate::pattern::{Case, matches};
@@ -64,6 +77,9 @@ use crate::pattern::{Case, matches};
 /// No configuration that people or tools write is larger. Whoever reads the files keeps to it: a file that is cut
 /// somewhere says something else.
 pub const MAX_FILE: u64 = 16 * 1024 * 1024;
+
+/// The version of OpenSSH whose configuration is understood here, for `Match version` where there is no `ssh`.
+const MODEL: &str = "OpenSSH_10.2p1";
 
 const SYSTEM_FILE: &str = "/etc/ssh/ssh_config";
 
@@ -86,6 +102,8 @@ pub struct Local {
     pub options: Vec<String>,
     /// `-i` options, tried before every other identity.
     pub identity_files: Vec<String>,
+    /// Homes of other users, as far as they are known; those that are not are asked for.
+    pub homes: HashMap<String, String>,
 }
 
 /// Which files to read.
@@ -121,6 +139,20 @@ pub struct Facts {
     pub user: Option<String>,
     /// From the target or `-p`.
     pub port: Option<u16>,
+    /// What the connection is for.
+    pub purpose: Purpose,
+}
+
+/// What a connection is for; `Match` may ask for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// A login shell, or nothing in particular.
+    #[default]
+    Shell,
+    /// This command.
+    Command(Arc<str>),
+    /// Connections of others: the host is a stop on their way.
+    Proxy,
 }
 
 /// How far a question got.
@@ -132,29 +164,12 @@ pub enum Step<T> {
     Need(Need),
 }
 
-/// What the resolver cannot know by itself.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Need {
-    /// The content of a file: [`Resolver::supply_file`].
-    File(String),
-    /// The paths that match a glob(7) pattern, sorted: [`Resolver::supply_glob`].
-    Glob(String),
-}
-
 /// Resolves hosts against files that were read once.
 #[derive(Debug)]
 pub struct Resolver {
     local: Local,
     options: ParsedFile,
-    files: HashMap<String, Loaded>,
-    globs: HashMap<String, Vec<String>>,
-}
-
-#[derive(Debug)]
-enum Loaded {
-    Parsed(ParsedFile),
-    Missing,
-    Unreadable(ErrorKind),
+    answers: Answers,
 }
 
 impl Resolver {
@@ -165,8 +180,7 @@ impl Resolver {
         Self {
             local,
             options,
-            files: HashMap::new(),
-            globs: HashMap::new(),
+            answers: Answers::default(),
         }
     }
 
@@ -180,13 +194,65 @@ impl Resolver {
             Err(ErrorKind::NotFound) => Loaded::Missing,
             Err(kind) => Loaded::Unreadable(kind),
         };
-        self.files.insert(path, loaded);
+        self.answers.files.insert(path, loaded);
     }
 
     /// Answers [`Need::Glob`]. No match is an empty list.
     pub fn supply_glob(&mut self, pattern: String, mut paths: Vec<String>) {
         paths.sort_unstable();
-        self.globs.insert(pattern, paths);
+        self.answers.globs.insert(pattern, paths);
+    }
+
+    /// Answers [`Need::Exec`].
+    pub fn supply_exec(&mut self, command: String, succeeded: Result<bool, ExecFailure>) {
+        self.answers.execs.insert(command, succeeded);
+    }
+
+    /// Answers [`Need::Home`]; `None`: there is no such user.
+    pub fn supply_home(&mut self, user: String, home: Option<String>) {
+        match home {
+            Some(home) => _ = self.local.homes.insert(user, home),
+            None => _ = self.answers.strangers.insert(user),
+        }
+    }
+
+    /// Answers [`Need::Addresses`].
+    pub fn supply_addresses(&mut self, addresses: Vec<IpAddr>) {
+        self.answers.addresses = Some(addresses);
+    }
+
+    /// Answers [`Need::Version`], as in `OpenSSH_10.0p2`; `None` if there is no such program.
+    pub fn supply_version(&mut self, version: Option<String>) {
+        self.answers.version = Some(version.unwrap_or_else(|| MODEL.to_owned()));
+    }
+
+    /// Answers [`Need::Lookup`]: the name at the end of all aliases, or `None` if there is no address.
+    pub fn supply_lookup(&mut self, name: String, canonical: Option<String>) {
+        self.answers.lookups.insert(name, canonical);
+    }
+
+    /// Answers as a machine would that has nothing: no such file, user or name, and no command succeeds.
+    pub fn decline(&mut self, need: Need) {
+        match need {
+            Need::File(path) => self.supply_file(path, Err(ErrorKind::NotFound)),
+            Need::Glob(pattern) => self.supply_glob(pattern, Vec::new()),
+            Need::Exec(command) => self.supply_exec(command, Ok(false)),
+            Need::Home(user) => self.supply_home(user, None),
+            Need::Addresses => self.supply_addresses(Vec::new()),
+            Need::Version => self.supply_version(None),
+            Need::Lookup(name) => self.supply_lookup(name, None),
+        }
+    }
+
+    /// Whether a file that was read so far may ask for commands or names, which take their time.
+    #[must_use]
+    pub fn may_take_time(&self) -> bool {
+        let files = self.answers.files.values();
+        let parsed = files.filter_map(|loaded| match loaded {
+            Loaded::Parsed(file) => Some(file),
+            Loaded::Missing | Loaded::Unreadable(_) => None,
+        });
+        parsed.chain([&self.options]).any(ParsedFile::may_take_time)
     }
 
     /// What the configuration says about a host.
@@ -194,11 +260,7 @@ impl Resolver {
     /// # Errors
     /// A line that is wrong, or that applies and cannot be honoured.
     pub fn resolve(&self, facts: &Facts) -> Result<Step<HostConfig>, ConfigError> {
-        match self.config(facts) {
-            Ok(config) => Ok(Step::Done(config)),
-            Err(Stop::Need(need)) => Ok(Step::Need(need)),
-            Err(Stop::Error(error)) => Err(error),
-        }
+        self.step(self.config(facts))
     }
 
     /// The names that stand literally on `Host` lines of all files: names that the user knows. Files that cannot
@@ -207,11 +269,22 @@ impl Resolver {
     /// # Errors
     /// An `Include` whose path cannot be expanded.
     pub fn literal_names(&self) -> Result<Step<BTreeSet<String>>, ConfigError> {
-        let mut names = BTreeSet::new();
-        match self.collect_names(&mut names) {
-            Ok(()) => Ok(Step::Done(names)),
+        self.step(self.collect_names())
+    }
+
+    /// A home that nobody has asked for yet is a question and no error.
+    fn step<T>(&self, result: Result<T, Stop>) -> Result<Step<T>, ConfigError> {
+        match result {
+            Ok(answer) => Ok(Step::Done(answer)),
             Err(Stop::Need(need)) => Ok(Step::Need(need)),
-            Err(Stop::Error(error)) => Err(error),
+            Err(Stop::Error(error)) => {
+                if let Problem::OtherHome { user, .. } = &error.problem
+                    && !self.answers.strangers.contains(user)
+                {
+                    return Ok(Step::Need(Need::Home(user.clone())));
+                }
+                Err(error)
+            }
         }
     }
 
@@ -229,7 +302,29 @@ impl Resolver {
         owned.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
+    /// The same in the words of `ssh -G`, each line with its place.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    pub fn effective(&self, facts: &Facts) -> Result<Step<Vec<Effective>>, ConfigError> {
+        let lines = self.draft(facts).and_then(|draft| {
+            let config = draft.finish(facts, &self.local)?;
+            let tokens = draft.tokens(facts, &self.local, &config.hostname.value, config.port.value);
+            let tokens = Tokens {
+                user: &config.user.value,
+                ..tokens
+            };
+            Ok(draft.effective(&config, tokens)?)
+        });
+        self.step(lines)
+    }
+
     fn config(&self, facts: &Facts) -> Result<HostConfig, Stop> {
+        Ok(self.draft(facts)?.finish(facts, &self.local)?)
+    }
+
+    /// What all lines say, and no default.
+    fn draft(&self, facts: &Facts) -> Result<Draft<'_>, Stop> {
         let mut draft = Draft::default();
         for identity in &self.local.identity_files {
             draft
@@ -239,17 +334,19 @@ impl Resolver {
                     problem,
                 })?;
         }
-        let mut walk = Walk::new(self, &facts.host, &mut draft);
+        let mut walk = Walk::new(self, facts, &facts.host, &mut draft);
         walk.file(&self.options, Owner::User, true, 0)?;
         self.pass(&mut walk)?;
-        if walk.wants_final {
+        let wants_final = walk.wants_final;
+        if wants_final || draft.canonicalize() != Canonicalize::No {
             // `Match final` compares with what the first pass found, and so does every `Host` line in the second.
-            let hostname = draft.pin_hostname(facts)?;
-            let mut walk = Walk::new(self, &hostname, &mut draft);
+            let hostname = draft.pin_hostname(facts, &self.answers)?;
+            let mut walk = Walk::new(self, facts, &hostname, &mut draft);
             walk.final_pass = true;
             self.pass(&mut walk)?;
         }
-        Ok(draft.finish(facts, &self.local)?)
+        draft.settle();
+        Ok(draft)
     }
 
     fn pass<'a>(&'a self, walk: &mut Walk<'a, '_>) -> Result<(), Stop> {
@@ -285,7 +382,10 @@ impl Resolver {
     }
 
     fn loaded(&self, path: &str) -> Result<&Loaded, Need> {
-        self.files.get(path).ok_or_else(|| Need::File(path.to_owned()))
+        self.answers
+            .files
+            .get(path)
+            .ok_or_else(|| Need::File(path.to_owned()))
     }
 
     /// The paths that a pattern stands for; one without wildcards stands for itself.
@@ -293,11 +393,12 @@ impl Resolver {
         if !pattern.contains(['*', '?', '[', '\\']) {
             return Ok(std::slice::from_ref(pattern));
         }
-        let found = self.globs.get(pattern).map(Vec::as_slice);
+        let found = self.answers.globs.get(pattern).map(Vec::as_slice);
         found.ok_or_else(|| Stop::Need(Need::Glob(pattern.clone())))
     }
 
-    fn collect_names(&self, names: &mut BTreeSet<String>) -> Result<(), Stop> {
+    fn collect_names(&self) -> Result<BTreeSet<String>, Stop> {
+        let mut names = BTreeSet::new();
         let mut seen = BTreeSet::new();
         let mut waiting = self.roots();
         while let Some((path, owner)) = waiting.pop() {
@@ -309,13 +410,14 @@ impl Resolver {
             };
             names.extend(file.literal_names().map(str::to_owned));
             for (origin, pattern) in file.includes() {
-                let pattern = walk::absolute(pattern, owner, &self.local).map_err(|problem| ConfigError {
-                    origin: origin.clone(),
-                    problem,
-                })?;
+                let pattern =
+                    walk::absolute(pattern, owner, &self.local, None).map_err(|problem| ConfigError {
+                        origin: origin.clone(),
+                        problem,
+                    })?;
                 waiting.extend(self.expand(&pattern)?.iter().map(|path| (path.clone(), owner)));
             }
         }
-        Ok(())
+        Ok(names)
     }
 }

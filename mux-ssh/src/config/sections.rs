@@ -35,7 +35,7 @@ impl Draft<'_> {
             gssapi_authentication: self.flag_or(Flag::GssapiAuthentication, false),
             gssapi_delegate_credentials: self.flag_or(Flag::GssapiDelegateCredentials, false),
             add_keys_to_agent: or_default(self.add_keys_to_agent, AddKeysToAgent::No),
-            forward_agent: forward_agent(self.forward_agent, tokens)?,
+            forward_agent: forward_agent(self.forward_agent, self.forward_socket, tokens)?,
             pkcs11_provider: self.unless_none(Text::Pkcs11Provider),
             security_key_provider: self.unless_none(Text::SecurityKeyProvider),
         })
@@ -128,22 +128,24 @@ impl Draft<'_> {
 
 fn forward_agent(
     agent: Slot<'_, ForwardedAgent>,
+    socket: Slot<'_, String>,
     tokens: Tokens<'_>,
 ) -> Result<Sourced<ForwardAgent>, ConfigError> {
     let Sourced { value, origin } = or_default(agent, ForwardedAgent::No);
-    let value = match value {
-        ForwardedAgent::No => ForwardAgent::No,
-        ForwardedAgent::Yes => ForwardAgent::Yes,
-        ForwardedAgent::Socket(text) => match at(&origin, expand::socket(&text, "ForwardAgent", tokens))? {
-            Some(path) => ForwardAgent::Socket(path),
-            None => {
-                let problem = Problem::UndefinedVariable {
-                    keyword: "ForwardAgent",
-                    name: text.trim_start_matches('$').to_owned(),
-                };
-                return Err(ConfigError { origin, problem });
-            }
-        },
+    let value = match (value, socket) {
+        (ForwardedAgent::No, _) => ForwardAgent::No,
+        (ForwardedAgent::Yes | ForwardedAgent::Socket(_), None) => ForwardAgent::Yes,
+        (ForwardedAgent::Yes | ForwardedAgent::Socket(_), Some((text, origin))) => {
+            let path = at(origin, expand::socket(text, "ForwardAgent", tokens))?;
+            let problem = Problem::UndefinedVariable {
+                keyword: "ForwardAgent",
+                name: text.trim_start_matches('$').to_owned(),
+            };
+            ForwardAgent::Socket(path.ok_or_else(|| ConfigError {
+                origin: origin.clone(),
+                problem,
+            })?)
+        }
     };
     Ok(Sourced { value, origin })
 }

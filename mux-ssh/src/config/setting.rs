@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::choice::{
-    AddKeysToAgent, AddressFamily, FingerprintHash, HostKeyPolicy, JumpHost, PubkeyAuthentication,
-    RequestTty, SessionType, YesNoAsk,
+    AddKeysToAgent, AddressFamily, Canonicalize, FingerprintHash, HostKeyPolicy, JumpHost,
+    PubkeyAuthentication, RequestTty, SessionType, YesNoAsk,
 };
 use super::value::LogLevel;
 
@@ -32,6 +32,10 @@ pub(super) enum Setting {
     VerifyHostKeyDns(YesNoAsk),
     AddressFamily(AddressFamily),
     PubkeyAuthentication(PubkeyAuthentication),
+    Canonicalize(Canonicalize),
+    PermittedCnames(Vec<(String, String)>),
+    /// The host is not to be connected to, and why.
+    RefuseConnection(String),
     RequestTty(RequestTty),
     SessionType(SessionType),
     FingerprintHash(FingerprintHash),
@@ -41,6 +45,18 @@ pub(super) enum Setting {
     AddKeysToAgent(AddKeysToAgent),
     /// The limit in bytes, zero for the default; and the time, if there is one.
     RekeyLimit(u64, Option<Duration>),
+}
+
+impl Setting {
+    /// Whether it decides how names are completed.
+    pub(super) fn is_about_names(&self) -> bool {
+        matches!(
+            self,
+            Self::Canonicalize(_)
+                | Self::Flag(Flag::CanonicalizeFallbackLocal, _)
+                | Self::Number(Number::CanonicalizeMaxDots, _)
+        )
+    }
 }
 
 /// What `ForwardAgent` can say.
@@ -137,6 +153,7 @@ pub(super) enum Time {
 /// Keywords that take several words on one line, of which the first line wins. `none` is the empty list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum List {
+    CanonicalDomains,
     ChannelTimeout,
     GlobalKnownHostsFile,
     LogVerbose,

@@ -2,12 +2,13 @@
 //! never whether the line applies to a host.
 
 use super::choice::{
-    AddKeysToAgent, AddressFamily, FingerprintHash, HostKeyPolicy, PubkeyAuthentication, RequestTty,
-    SessionType, YesNoAsk,
+    AddKeysToAgent, AddressFamily, Canonicalize, FingerprintHash, HostKeyPolicy, PubkeyAuthentication,
+    RequestTty, SessionType, YesNoAsk,
 };
+use super::condition;
 use super::error::Problem;
 use super::jump;
-use super::setting::{ForwardedAgent, Setting};
+use super::setting::{ForwardedAgent, List, Setting};
 use super::value::{self, Arguments, LogLevel};
 
 /// OpenSSH takes no limit below the size of a block.
@@ -140,6 +141,37 @@ impl Arguments<'_> {
             ("inet6", AddressFamily::Inet6),
         ];
         self.choose(&known, "any, inet or inet6", Setting::AddressFamily)
+    }
+
+    pub(super) fn canonicalize(self) -> Result<Setting, Problem> {
+        let known = [
+            ("no", Canonicalize::No),
+            ("false", Canonicalize::No),
+            ("yes", Canonicalize::Yes),
+            ("true", Canonicalize::Yes),
+            ("always", Canonicalize::Always),
+        ];
+        self.choose(&known, "yes, no or always", Setting::Canonicalize)
+    }
+
+    pub(super) fn canonical_domains(self) -> Result<Setting, Problem> {
+        let domains = self
+            .list()?
+            .into_iter()
+            .map(|word| condition::domain(&word).ok_or_else(|| self.bad(&word, "names of domains, or none")));
+        Ok(Setting::List(
+            List::CanonicalDomains,
+            domains.collect::<Result<_, _>>()?,
+        ))
+    }
+
+    pub(super) fn permitted_cnames(self) -> Result<Setting, Problem> {
+        let expected = "*, pairs such as *.example.org:*.example.net, or none alone";
+        let rules = self
+            .list()?
+            .into_iter()
+            .map(|word| condition::permitted_cname(&word).ok_or_else(|| self.bad(&word, expected)));
+        Ok(Setting::PermittedCnames(rules.collect::<Result<_, _>>()?))
     }
 
     pub(super) fn request_tty(self) -> Result<Setting, Problem> {

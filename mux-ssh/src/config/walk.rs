@@ -2,10 +2,11 @@
 
 use super::draft::Draft;
 use super::error::{ConfigError, Origin, Problem};
-use super::expand;
-use super::file::{Block, Condition, Kind, ParsedFile, Statement, host_matches};
+use super::expand::{self, Tokens};
+use super::file::{Kind, ParsedFile, Statement};
+use super::need::Loaded;
 use super::setting::Text;
-use super::{Loaded, Local, Need, Resolver};
+use super::{Facts, Local, Need, Resolver};
 use crate::pattern::{Case, ListMatch, matches_list};
 
 /// As OpenSSH's `READCONF_MAX_DEPTH`.
@@ -38,6 +39,7 @@ impl From<ConfigError> for Stop {
 /// One pass over all files for one host.
 pub(super) struct Walk<'a, 'd> {
     pub(super) resolver: &'a Resolver,
+    pub(super) facts: &'d Facts,
     /// What `Host` patterns are compared with.
     pub(super) host: &'d str,
     pub(super) final_pass: bool,
@@ -48,9 +50,15 @@ pub(super) struct Walk<'a, 'd> {
 }
 
 impl<'a, 'd> Walk<'a, 'd> {
-    pub(super) fn new(resolver: &'a Resolver, host: &'d str, draft: &'d mut Draft<'a>) -> Self {
+    pub(super) fn new(
+        resolver: &'a Resolver,
+        facts: &'d Facts,
+        host: &'d str,
+        draft: &'d mut Draft<'a>,
+    ) -> Self {
         Self {
             resolver,
+            facts,
             host,
             final_pass: false,
             draft,
@@ -82,34 +90,6 @@ impl<'a, 'd> Walk<'a, 'd> {
         Ok(())
     }
 
-    fn applies(&mut self, block: &Block, active: bool) -> Result<bool, Stop> {
-        match &block.condition {
-            Condition::Always | Condition::MatchAll => Ok(active),
-            Condition::Host(patterns) => Ok(active && host_matches(patterns, self.host)),
-            Condition::MatchFinal => {
-                self.wants_final = true;
-                Ok(active && self.final_pass)
-            }
-            Condition::MatchUnsupported {
-                criteria,
-                wants_final,
-            } => {
-                self.wants_final |= wants_final;
-                if !active {
-                    return Ok(false);
-                }
-                let problem = Problem::NotSupported {
-                    keyword: "Match",
-                    value: criteria.clone(),
-                };
-                Err(Stop::Error(ConfigError {
-                    origin: block.origin.clone(),
-                    problem,
-                }))
-            }
-        }
-    }
-
     fn statement(
         &mut self,
         statement: &'a Statement,
@@ -129,19 +109,6 @@ impl<'a, 'd> Walk<'a, 'd> {
             Kind::Include(patterns) => self.include(patterns, origin, owner, active, depth),
             Kind::Noted(keyword) => {
                 self.draft.note(keyword, origin);
-                Ok(())
-            }
-            Kind::Refused {
-                keyword,
-                value,
-                harmless,
-            } => {
-                if self.draft.refuses(keyword, *harmless) {
-                    return Err(fail(Problem::NotSupported {
-                        keyword,
-                        value: value.clone(),
-                    }));
-                }
                 Ok(())
             }
             Kind::Unknown(keyword) if self.is_ignored(keyword) => Ok(()),
@@ -170,7 +137,9 @@ impl<'a, 'd> Walk<'a, 'd> {
             problem,
         };
         for pattern in patterns {
-            let pattern = absolute(pattern, owner, &self.resolver.local).map_err(fail)?;
+            let target = self.target()?;
+            let tokens = self.tokens(&target);
+            let pattern = absolute(pattern, owner, &self.resolver.local, Some(tokens)).map_err(fail)?;
             let paths = self.resolver.expand(&pattern)?;
             for path in paths {
                 self.includes += 1;
@@ -193,9 +162,21 @@ impl<'a, 'd> Walk<'a, 'd> {
     }
 }
 
-/// Relative paths lie beside the file that OpenSSH would have started with.
-pub(super) fn absolute(pattern: &str, owner: Owner, local: &Local) -> Result<String, Problem> {
-    let expanded = expand::include(pattern, local)?;
+/// Relative paths lie beside the file that OpenSSH would have started with, and nobody is at home in the system's.
+pub(super) fn absolute(
+    pattern: &str,
+    owner: Owner,
+    local: &Local,
+    tokens: Option<Tokens<'_>>,
+) -> Result<String, Problem> {
+    if owner == Owner::System && pattern.starts_with('~') {
+        return Err(Problem::BadValue {
+            keyword: "Include",
+            value: pattern.to_owned(),
+            expected: "a path without ~ in a file of the system",
+        });
+    }
+    let expanded = expand::include(pattern, local, tokens)?;
     if expanded.starts_with('/') {
         return Ok(expanded);
     }

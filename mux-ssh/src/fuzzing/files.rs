@@ -1,6 +1,5 @@
 //! Entry points for files and the agent.
 
-use std::io::ErrorKind;
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -51,9 +50,13 @@ pub fn ssh_config(data: &[u8]) {
             files += 1;
             match need {
                 Need::File(path) if files <= 4 => resolver.supply_file(path, Ok(content)),
-                Need::File(path) => resolver.supply_file(path, Err(ErrorKind::NotFound)),
                 Need::Glob(pattern) => {
                     resolver.supply_glob(pattern, vec!["/g/1".to_owned(), "/g/2".to_owned()])
+                }
+                Need::Exec(command) => resolver.supply_exec(command, Ok(true)),
+                Need::Lookup(name) => resolver.supply_lookup(name, Some("web1.example.org".to_owned())),
+                other @ (Need::File(_) | Need::Home(_) | Need::Addresses | Need::Version) => {
+                    resolver.decline(other)
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Public keys: their blobs (RFC 4253 §6.6, RFC 5656 §3.1, RFC 8709 §4), fingerprints and signatures. It decides
 //! whether a key may be used at all and whether a signature is good; it never decides whom a key belongs to.
 
+use base64ct::{Base64, Encoding};
 use std::fmt;
 
 use aws_lc_rs::{digest, signature};
@@ -98,6 +99,12 @@ impl PublicKey {
                 None
             }
         }
+    }
+
+    /// The blob as it stands in files.
+    #[must_use]
+    pub fn to_base64(&self) -> String {
+        Base64::encode_string(&self.blob)
     }
 
     /// The fingerprint as OpenSSH prints it: `SHA256:` and unpadded base64.

@@ -15,6 +15,9 @@ use super::public::{KeyBlobError, PublicKey};
 use crate::algorithms::{KeyType, SignatureAlgorithm};
 use crate::wire::Writer;
 
+/// What a signature of an elliptic key takes with its name; one of RSA moves once.
+const ROOM: usize = 192;
+
 pub(super) enum Signer {
     Ed25519(Ed25519KeyPair),
     Ecdsa(&'static Curve, EcdsaKeyPair),
@@ -64,7 +67,7 @@ impl Signer {
         if algorithm.key_type() != self.key_type() {
             return Err(SignError::WrongAlgorithm);
         }
-        let mut blob = BytesMut::new();
+        let mut blob = BytesMut::with_capacity(ROOM);
         let mut writer = Writer::new(&mut blob);
         writer.string(algorithm.name());
         match self {

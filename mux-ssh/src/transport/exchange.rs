@@ -58,9 +58,7 @@ impl Transport {
             Role::Server { .. } => None,
         };
         let our_kexinit = kexinit::build(self.side(), &self.offer, first, guess.is_some())?;
-        self.control.push(|packet| {
-            packet.raw(&our_kexinit);
-        });
+        self.control.push_bytes(&our_kexinit);
         let guessed = match guess {
             Some(guess) => Some((guess, self.offer_half(guess.kex)?)),
             None => None,

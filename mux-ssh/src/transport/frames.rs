@@ -8,6 +8,10 @@ use crate::wire::Writer;
 
 const LENGTH: usize = 4;
 
+/// What the first payload finds: enough for all that a login sends but KEXINIT, of which [`Frames::push_bytes`] knows the
+/// length.
+const ROOM: usize = 256;
+
 /// A queue of payloads, each behind its length. Holds no memory while it is empty.
 #[derive(Default)]
 pub(super) struct Frames {
@@ -17,8 +21,19 @@ pub(super) struct Frames {
 
 impl Frames {
     pub(super) fn push(&mut self, write: impl FnOnce(&mut Writer<'_>)) {
+        if self.bytes.is_empty() {
+            self.bytes.reserve(ROOM);
+        }
         Writer::new(&mut self.bytes).string_of(write);
         self.count += 1;
+    }
+
+    /// A payload that is there already.
+    pub(super) fn push_bytes(&mut self, payload: &[u8]) {
+        self.bytes.reserve(LENGTH + payload.len());
+        self.push(|packet| {
+            packet.raw(payload);
+        });
     }
 
     pub(super) fn front(&self) -> Option<&[u8]> {

@@ -14,6 +14,8 @@ pub const MAX_NAMES: usize = 256;
 /// A peer's list in an error message is cut to this many bytes.
 const MAX_SHOWN: usize = 512;
 const COOKIE: usize = 16;
+/// What our whole offer takes, so that its buffer never moves.
+const ROOM: usize = 1536;
 
 /// RFC 8308 §2.1 and OpenSSH PROTOCOL §1.9: names in the kex list that are no key exchange.
 const EXT_INFO_C: &str = "ext-info-c";
@@ -61,7 +63,7 @@ pub(super) fn build(
         Vec::new()
     };
     let kex = offer.kex.iter().map(|kex| kex.name()).chain(markers);
-    let mut out = BytesMut::new();
+    let mut out = BytesMut::with_capacity(ROOM);
     let mut writer = Writer::new(&mut out);
     writer.byte(KEXINIT).raw(&cookie).name_list(kex);
     writer.name_list(offer.host_keys.iter().map(|algorithm| algorithm.name()));

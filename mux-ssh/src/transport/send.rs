@@ -87,7 +87,7 @@ impl Transport {
 
     /// Queues DISCONNECT, which leaves behind what is queued. Nothing is sent after it.
     pub(crate) fn disconnect(&mut self, code: u32, description: &str) {
-        let mut goodbye = BytesMut::new();
+        let mut goodbye = BytesMut::with_capacity(1 + 3 * 4 + description.len());
         Writer::new(&mut goodbye)
             .byte(message::DISCONNECT)
             .uint32(code)

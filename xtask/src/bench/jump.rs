@@ -79,17 +79,7 @@ fn fleet(directory: &Directory, bastion: SocketAddr, sshd: SocketAddr, options: 
                 0 => ours(&config, state.path(), &fleet.targets()),
                 _ => theirs(&config, &fleet.names),
             };
-            let run = cost::measure(&fleet.scratch, &command)?;
-            let answers = answers(&run)?;
-            ensure!(
-                answers == fleet.hosts.len() || which > 0,
-                "{name}: {answers} of {} hosts answered\n{}",
-                fleet.hosts.len(),
-                run.stderr
-            );
-            if answers < fleet.hosts.len() {
-                println!("  {name}: only {answers} of {} hosts answered", fleet.hosts.len());
-            }
+            let run = once(&fleet, name, &command)?;
             if round > 0 {
                 runs.push(run);
                 if let Some(logins) = logins.get_mut(which) {
@@ -98,10 +88,26 @@ fn fleet(directory: &Directory, bastion: SocketAddr, sshd: SocketAddr, options: 
             }
         }
     }
+    compare(&rows, &logins)
+}
+
+fn once(fleet: &Fleet, name: &str, command: &Command) -> Result<Run> {
+    let run = cost::measure(&fleet.scratch, command)?;
+    let (answers, hosts) = (answers(&run)?, fleet.hosts.len());
+    if answers < hosts {
+        println!(
+            "  {name}: only {answers} of {hosts} hosts answered\n{}",
+            run.stderr
+        );
+    }
+    Ok(run)
+}
+
+fn compare(rows: &[(&str, Vec<Run>)], logins: &[Vec<usize>]) -> Result<Value> {
     let shown: Vec<(&str, &[Run])> = rows.iter().map(|(name, runs)| (*name, runs.as_slice())).collect();
     let note = "xargs ssh -J: 64 at once over a control connection that was opened before; its CPU is without that one";
     comparison::print(&shown, "mux", &[note]);
-    for ((name, _), logins) in rows.iter().zip(&logins) {
+    for ((name, _), logins) in rows.iter().zip(logins) {
         println!("  logins at the bastion, {name}: {logins:?}");
     }
     ensure!(

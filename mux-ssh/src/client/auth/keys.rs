@@ -74,7 +74,7 @@ impl Auth {
     }
 
     fn query(&self, identity: usize, algorithm: PublicKeyAlgorithm) -> Step {
-        let mut payload = BytesMut::new();
+        let mut payload = BytesMut::with_capacity(userauth::ROOM);
         userauth::publickey(
             &mut payload,
             &self.config.user,
@@ -95,7 +95,7 @@ impl Auth {
         algorithm: PublicKeyAlgorithm,
         events: &mut Events,
     ) -> Step {
-        let mut data = BytesMut::new();
+        let mut data = BytesMut::with_capacity(userauth::ROOM);
         Writer::new(&mut data).string(&self.binding.session_id);
         userauth::publickey(&mut data, &self.config.user, self.key(identity), algorithm, true);
         let data = data.freeze();

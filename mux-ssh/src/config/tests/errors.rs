@@ -17,37 +17,17 @@ fn check_line(line: &str, expected: &str) {
 }
 
 #[test]
-fn what_decides_where_as_whom_or_how_safely_is_refused_by_name() {
-    for line in [
-        "CanonicalizeHostname yes",
-        "RefuseConnection maintenance",
-        "Match host a",
-        "Match exec true",
-        "Match !final all",
-        "Match user root",
-        "Match originalhost a final",
-        "Match canonical all",
-    ] {
-        check_line(line, &format!("{line}: not supported yet"));
-    }
-    check(&World::user("CanonicalizeHostname no"), "a", &[]);
-}
-
-#[test]
-fn a_refused_keyword_that_is_not_on_the_path_hurts_nobody() {
-    let world = World::user("Host far\n RefuseConnection x\nHost far2\n Include jump\nHost *\n User x\n")
-        .with("/home/me/.ssh/jump", "RefuseConnection x\nMatch exec y\n");
+fn a_host_whose_connection_is_refused_fails_with_the_reason_and_others_do_not() {
+    let world =
+        World::user("Host far\n RefuseConnection \"in repair\"\nHost far2\n Include more\nHost *\n User x\n")
+            .with("/home/me/.ssh/more", "RefuseConnection x\nMatch exec y\n");
     check(&world, "near", &["user x"]);
     check_error(
         &world,
         "far",
-        &format!("{FILE} line 2: RefuseConnection x: not supported yet"),
+        &format!("{FILE} line 2: RefuseConnection: in repair"),
     );
-    check_error(
-        &world,
-        "far2",
-        "/home/me/.ssh/jump line 1: RefuseConnection x: not supported yet",
-    );
+    check_error(&world, "far2", "/home/me/.ssh/more line 1: RefuseConnection: x");
 }
 
 #[test]
@@ -251,7 +231,7 @@ fn somebody_without_a_name_is_told_to_give_one() {
         let facts = super::Facts {
             host: "h".to_owned(),
             user: user.map(str::to_owned),
-            port: None,
+            ..super::Facts::default()
         };
         super::Resolver::new(nobody).resolve(&facts).map(drop)
     };

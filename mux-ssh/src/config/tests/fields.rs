@@ -148,6 +148,16 @@ fn the_agent_may_be_forwarded_from_a_named_socket() {
     check("ForwardAgent no\n", forward, ForwardAgent::No);
     check("ForwardAgent ~/agent\n", forward, socket("/home/me/agent"));
     check("ForwardAgent ${MINE}/agent\n", forward, socket("/mine/agent"));
+    check(
+        "ForwardAgent yes\nForwardAgent /agent\n",
+        forward,
+        socket("/agent"),
+    );
+    check(
+        "ForwardAgent no\nForwardAgent /agent\n",
+        forward,
+        ForwardAgent::No,
+    );
     check("ForwardAgent $SSH_AUTH_SOCK\n", forward, socket("/run/agent"));
     check_bad(
         "ForwardAgent $NOWHERE\n",

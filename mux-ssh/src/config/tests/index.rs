@@ -1,6 +1,7 @@
 //! The index of a file's blocks: it leaves out only what cannot matter.
 
-use super::super::file::{Condition, ParsedFile, host_matches};
+use super::super::condition::{Condition, host_matches};
+use super::super::file::ParsedFile;
 use super::World;
 
 fn parse(text: &str) -> ParsedFile {
@@ -65,10 +66,7 @@ fn no_block_that_applies_is_left_out() {
         for host in ["a", "b", "ab", "c", ""] {
             let applies = |condition: &Condition| match condition {
                 Condition::Host(patterns) => host_matches(patterns, host),
-                Condition::Always
-                | Condition::MatchAll
-                | Condition::MatchFinal
-                | Condition::MatchUnsupported { .. } => true,
+                Condition::Always | Condition::Match(_) | Condition::Wrong(_) => true,
             };
             let found: Vec<_> = file
                 .blocks_for(host)

@@ -134,6 +134,7 @@ fn options_win_over_files_and_facts_over_options() {
         host: "a".to_owned(),
         user: Some("fact".to_owned()),
         port: Some(3),
+        ..Facts::default()
     };
     let config = world.resolve_with(&mut world.resolver(), &facts).unwrap();
     assert_eq!((config.user.value.as_str(), config.port.value), ("fact", 3));

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod canonical;
 mod distributions;
 mod errors;
 mod fields;
 mod index;
 mod lines;
+mod matching;
 mod random;
 mod tokens;
 
@@ -20,6 +22,10 @@ use super::*;
 pub(super) struct World {
     pub(super) files: BTreeMap<String, Result<Vec<u8>, ErrorKind>>,
     pub(super) local: Local,
+    /// Commands that succeed; all others fail.
+    pub(super) succeeding: Vec<&'static str>,
+    /// Names that have an address, and where they lead.
+    pub(super) names: BTreeMap<&'static str, &'static str>,
 }
 
 impl World {
@@ -86,6 +92,26 @@ impl World {
                 // In the wrong order on purpose: sorting is the resolver's.
                 let found = self.files.keys().rev().filter(matches).cloned().collect();
                 resolver.supply_glob(pattern.clone(), found);
+            }
+            Need::Exec(command) => {
+                let succeeded = match command.as_str() {
+                    "kill -9 $$" => Err(ExecFailure::Killed),
+                    command => Ok(self.succeeding.contains(&command)),
+                };
+                resolver.supply_exec(command, succeeded);
+            }
+            Need::Home(user) => {
+                let home = (user == "joe").then(|| "/home/joe".to_owned());
+                resolver.supply_home(user, home);
+            }
+            Need::Addresses => {
+                let addresses = ["127.0.0.1", "192.168.7.2", "2001:db8::7"];
+                resolver.supply_addresses(addresses.map(|address| address.parse().unwrap()).to_vec());
+            }
+            Need::Version => resolver.supply_version(Some("OpenSSH_9.2p1".to_owned())),
+            Need::Lookup(name) => {
+                let found = self.names.get(name.as_str()).map(|&name| name.to_owned());
+                resolver.supply_lookup(name, found);
             }
         }
     }

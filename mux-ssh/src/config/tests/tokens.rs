@@ -66,6 +66,7 @@ fn tokens_follow_the_command_line() {
         host: "h".to_owned(),
         user: Some("joe".to_owned()),
         port: Some(9),
+        ..Facts::default()
     };
     let config = world.resolve_with(&mut world.resolver(), &facts).unwrap();
     assert_eq!(config.identity_files.first().unwrap().value, "joe@h:9");
@@ -90,10 +91,7 @@ fn what_cannot_be_expanded_fails_the_host() {
             "IdentityFile ${}",
             "environment variable \"\" in IdentityFile is not set",
         ),
-        (
-            "IdentityFile ~other/k",
-            "~other in IdentityFile: the home of another user is not supported yet",
-        ),
+        ("IdentityFile ~other/k", "~other in IdentityFile: no such user"),
     ] {
         check_error(&World::user(line), "h", &format!("{FILE} line 1: {expected}"));
     }

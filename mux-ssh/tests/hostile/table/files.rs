@@ -79,6 +79,9 @@ fn resolve(file: &[u8], facts: &Facts) -> Result<HostConfig, ConfigError> {
             Step::Need(Need::Glob(pattern)) => {
                 resolver.supply_glob(pattern, vec!["/g/1".to_owned(), "/g/2".to_owned()]);
             }
+            Step::Need(
+                other @ (Need::Exec(_) | Need::Home(_) | Need::Addresses | Need::Version | Need::Lookup(_)),
+            ) => resolver.decline(other),
         }
     }
 }

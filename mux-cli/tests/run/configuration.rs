@@ -1,0 +1,99 @@
+//! What the ssh configuration says of hosts: `mux config`, and runs that depend on commands and names.
+
+use std::fs;
+
+use crate::rig::Rig;
+
+/// What `mux config` prints, or complains.
+fn config(rig: &Rig, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = rig.subcommand(&["config"], args).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let dir = rig.path("").to_str().unwrap().trim_end_matches('/').to_owned();
+    let plain = |bytes| text(bytes).replace(&dir, "DIR");
+    (output.status.code(), plain(output.stdout), plain(output.stderr))
+}
+
+#[test]
+fn the_configuration_of_a_host_is_printed_with_its_places() {
+    let rig = Rig::new();
+    rig.configure("Match user joe\n  Tag %h\n  SetEnv A=1");
+    let (status, stdout, stderr) = config(&rig, &["-G", "--origin", "-o", "Compression=yes", "joe@web1"]);
+    assert_eq!((status, stderr.as_str()), (Some(0), ""));
+    let line = |keyword: &str| {
+        let lines = stdout
+            .lines()
+            .filter(|line| line.split(' ').next() == Some(keyword));
+        lines
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(line("hostname"), ["hostname 127.0.0.1 # DIR/config line 5"]);
+    assert_eq!(line("user"), ["user joe # command line"]);
+    assert_eq!(line("tag"), ["tag %h # DIR/config line 2"]);
+    assert_eq!(line("setenv"), ["setenv A=1 # DIR/config line 3"]);
+    assert_eq!(line("compression"), ["compression yes # command line"]);
+    assert_eq!(line("batchmode"), ["batchmode no # default"]);
+    let (_, plain, _) = config(&rig, &["-G", "-p", "77", "web1"]);
+    assert!(plain.starts_with("host web1\nuser "), "{plain}");
+    assert!(plain.contains("\nport 77\n") && !plain.contains("tag"), "{plain}");
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_is_told_with_its_line() {
+    let rig = Rig::new();
+    rig.configure("Host bad\n  Port x");
+    let (status, stdout, stderr) = config(&rig, &["-G", "web1"]);
+    assert_eq!((status, stdout.as_str()), (Some(2), ""));
+    assert_eq!(
+        stderr,
+        "mux: DIR/config line 2: bad value \"x\" for Port: expected a port between 1 and 65535\n"
+    );
+}
+
+#[test]
+fn commands_decide_for_each_host_and_run_once_a_run() {
+    let rig = Rig::new();
+    let (log, only) = (rig.text("log"), rig.text("only"));
+    rig.configure(&format!(
+        "Match exec \"echo same >> {log}\"\n  SetEnv A=1\nMatch exec \"echo %n >> {only}; test %n = web2\"\n  User nobody-at-all\n\
+         Match sessiontype exec command \"echo *\"\n  BatchMode yes"
+    ));
+    let ran = rig.run(&["-w", "web[1-4],web1", "--list-hosts"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "web1\nweb2\nweb3\nweb4\n"));
+    assert!(!rig.path("log").exists(), "nobody asked for a configuration");
+    let ran = rig.run(&["-w", "web[1-4]", "--", "echo x"]);
+    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    let mut lines: Vec<&str> = ran.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["web1: x", "web3: x", "web4: x"], "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(&log).unwrap(), "same\n");
+    let asked = fs::read_to_string(&only).unwrap();
+    let mut asked: Vec<&str> = asked.lines().collect();
+    asked.sort_unstable();
+    assert_eq!(asked, ["web1", "web2", "web3", "web4"]);
+}
+
+#[test]
+fn a_name_is_completed_before_anybody_connects() {
+    let rig = Rig::new();
+    let ran = rig.run(&[
+        "-o",
+        "CanonicalizeHostname=yes",
+        "-o",
+        "CanonicalDomains=no-such-domain.invalid",
+        "-o",
+        "CanonicalizeFallbackLocal=no",
+        "-o",
+        "HostName=%h",
+        "-w",
+        "web1",
+        "--",
+        "true",
+    ]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("no address for web1 in CanonicalDomains"),
+        "{}",
+        ran.stderr
+    );
+}
