@@ -225,18 +225,14 @@ impl Outside {
                 data,
                 binding,
             } => {
-                self.sign(
-                    now,
-                    net,
-                    key,
-                    Waiting {
-                        ticket,
-                        question,
-                        algorithm,
-                        data,
-                        binding,
-                    },
-                );
+                let waiting = Waiting {
+                    ticket,
+                    question,
+                    algorithm,
+                    data,
+                    binding,
+                };
+                self.sign(now, net, key, waiting);
             }
             Action::Prompt { question, prompt } => {
                 self.prompt(now, net, ticket, (question, prompt));
