@@ -135,12 +135,10 @@ impl Io {
         }
     }
 
-    /// One write of everything that waits, or of as many pieces as one call takes. `last`: the stream is closed next,
-    /// and the system may keep the end of it back until then.
-    pub(crate) fn write(&mut self, queue: &SendQueue, last: bool) -> io::Result<Written> {
+    /// One write of everything that waits, or of as many pieces as one call takes.
+    pub(crate) fn write(&mut self, queue: &SendQueue) -> io::Result<Written> {
         if let Some(chunk) = queue.as_one_chunk() {
             let count = match self {
-                Self::Tcp(tcp) if last => send_last(tcp, chunk)?,
                 Self::Tcp(tcp) => tcp.write(chunk)?,
                 Self::Unix(unix) => unix.write(chunk)?,
                 Self::Duplex {
@@ -197,17 +195,6 @@ impl Io {
         };
         error.unwrap_or_else(Some).map(|error| error.kind())
     }
-}
-
-/// Sends with `MSG_MORE` where the system knows it: what is closed next leaves in the same segment as its end.
-fn send_last(tcp: &mut TcpStream, chunk: &[u8]) -> io::Result<usize> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::net::{SendFlags, send};
-        Ok(send(tcp, chunk, SendFlags::MORE | SendFlags::NOSIGNAL)?)
-    }
-    #[cfg(not(target_os = "linux"))]
-    tcp.write(chunk)
 }
 
 /// Regular files never block, and their flag is left alone: the open file may be shared.

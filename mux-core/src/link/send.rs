@@ -37,9 +37,7 @@ impl<P: Protocol> Link<P> {
             // Pulled until it had no more to give, or until the queue was full?
             let more = !queue.has_room();
             if self.writable {
-                // It leaves with the end of the connection, which follows: the peer is woken once.
-                let last = !more && (self.error.is_some() || self.protocol.poll_close() == Some(Close::Both));
-                match self.io.write(queue, last) {
+                match self.io.write(queue) {
                     Ok(written) => {
                         queue.advance(written.count);
                         self.writable = written.count == written.offered || !self.io.is_socket();

@@ -1,5 +1,10 @@
 //! Certificates, made and signed. Decides nothing about what is in them: a hostile test makes what no authority would.
 
+#![cfg_attr(
+    not(feature = "server"),
+    expect(unreachable_pub, reason = "it is public with the feature `server` only")
+)]
+
 use bytes::{Bytes, BytesMut};
 
 use crate::algorithms::SignatureAlgorithm;
