@@ -53,8 +53,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         name: "host-signature-is-not-checked",
         edits: &[Edit {
             file: "mux-ssh/src/transport/proof.rs",
-            from: "host_key.verify(negotiated.host_key, &exchange_hash, signature)?;",
-            to: "let _ = host_key.verify(negotiated.host_key, &exchange_hash, signature);",
+            from: "shown.key.verify(algorithm, &exchange_hash, signature)?;",
+            to: "let _ = shown.key.verify(algorithm, &exchange_hash, signature);",
         }],
         suite: Suite::Hostile,
         caught_by: &[
@@ -77,8 +77,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         name: "a-changed-host-key-is-accepted",
         edits: &[Edit {
             file: "mux-cli/src/hub/host_key.rs",
-            from: "(Verdict::Changed(others), _) => Decision::Refuse(",
-            to: "(Verdict::Changed(_), _) => Decision::Accept,\n        (Verdict::Changed(others), _) => Decision::Refuse(",
+            from: "HostKeyPolicy::AcceptNew => {\n            Decision::Refuse(text + &advice)",
+            to: "HostKeyPolicy::AcceptNew => {\n            Decision::Distrust(text + &advice)",
         }],
         suite: Suite::Cli,
         caught_by: &[
@@ -163,8 +163,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         name: "another-host-key-on-rekey-is-accepted",
         edits: &[Edit {
             file: "mux-ssh/src/transport/proof.rs",
-            from: ".is_some_and(|session| session.host_key != host_key)",
-            to: ".is_some_and(|session| session.host_key != host_key && session.id.is_empty())",
+            from: ".is_some_and(|session| *session.host_key != *host_key_blob)",
+            to: ".is_some_and(|session| *session.host_key != *host_key_blob && session.id.is_empty())",
         }],
         suite: Suite::Hostile,
         caught_by: &["table::rekey::another_host_key_on_rekey"],
@@ -202,7 +202,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "more-is-sent-than-the-server-s-window",
         edits: &[Edit {
-            file: "mux-ssh/src/client/channel.rs",
+            file: "mux-ssh/src/client/channel/sending.rs",
             from: "self.send_window -= i64::try_from(data.len()).unwrap_or(i64::MAX);",
             to: "self.send_window -= i64::from(data.is_empty());",
         }],
@@ -213,8 +213,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         name: "a-lost-command-is-said-not-to-have-run",
         edits: &[Edit {
             file: "mux-ssh/src/client/channel.rs",
-            from: "            Command::Sent { .. } | Command::Running => true,\n            Command::None | Command::Waiting | Command::Over => false,",
-            to: "            Command::Running => true,\n            Command::Sent { .. } | Command::None | Command::Waiting | Command::Over => false,",
+            from: "            Command::Sent { .. } | Command::Running => self.is_session(),\n            Command::None | Command::Waiting | Command::Over => false,",
+            to: "            Command::Running => self.is_session(),\n            Command::Sent { .. } | Command::None | Command::Waiting | Command::Over => false,",
         }],
         suite: Suite::Hostile,
         caught_by: &[
@@ -290,8 +290,8 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         name: "any-number-of-handshakes-at-one-address",
         edits: &[Edit {
             file: "mux-cli/src/hub/pace.rs",
-            from: "if endpoint.busy < HANDSHAKES_PER_ENDPOINT {",
-            to: "if endpoint.busy < HANDSHAKES_PER_ENDPOINT * 1000 {",
+            from: "self.busy < HANDSHAKES_PER_ENDPOINT && ",
+            to: "self.busy < HANDSHAKES_PER_ENDPOINT * 1000 && ",
         }],
         suite: Suite::Hub,
         caught_by: &[
