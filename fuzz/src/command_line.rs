@@ -73,6 +73,12 @@ pub(crate) fn host_memory(data: &[u8]) {
     let server = Server {
         address: "web1".to_owned(),
         port: 22,
+        // Both kinds of line.
+        way: if data.len().is_multiple_of(2) {
+            String::new()
+        } else {
+            "gate1:22".to_owned()
+        },
     };
     let mut state = State::load(Some(HOME.clone()));
     let _habits = (state.server(&server), state.key(&server, "root"));
