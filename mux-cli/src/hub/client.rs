@@ -12,16 +12,13 @@ use super::{Links, SshOptions, Transport};
 impl<K: Copy + Eq + Hash> Job<K> {
     /// A client that has said nothing, and the channel of the command, if it is for one.
     pub(super) fn client<L: Links<Key = K>>(&self, cx: &Context<'_, L>) -> (Client, Option<ChannelId>) {
-        let SshOptions {
-            algorithms,
-            keepalive,
-            methods,
-            rekey,
-            further_host_keys,
-            ..
-        } = match &self.request.transport {
-            Transport::Ssh(options) => (**options).clone(),
-            Transport::Local | Transport::OpenSsh(_) => SshOptions::default(),
+        let none;
+        let options: &SshOptions = match &self.request.transport {
+            Transport::Ssh(options) => options,
+            Transport::Local | Transport::OpenSsh(_) => {
+                none = SshOptions::default();
+                &none
+            }
         };
         let caution = self.caution;
         let identities = self.prepared.keys.iter().map(|offer| {
@@ -31,22 +28,22 @@ impl<K: Copy + Eq + Hash> Job<K> {
         });
         let mut client = Client::new(ClientConfig {
             user: self.request.user.clone(),
-            algorithms,
+            algorithms: options.algorithms.clone(),
             known_host_key_types: self.prepared.known_host_key_types.clone(),
             known_authority: self.prepared.known_authority,
             identities: identities.collect(),
-            methods,
+            methods: options.methods.clone(),
             memory: if caution.no_guess {
                 None
             } else {
                 self.prepared.memory.clone()
             },
-            keepalive,
-            rekey,
+            keepalive: options.keepalive,
+            rekey: options.rekey,
             spare: false,
             cautious: caution.step_by_step,
             doubted: caution.doubted,
-            host_keys: further_host_keys,
+            host_keys: options.further_host_keys,
             accept_none: true,
         });
         client.limit_windows(cx.shared.max_window);

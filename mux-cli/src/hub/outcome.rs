@@ -235,6 +235,14 @@ pub(super) fn lost<K: Copy + Eq + Hash>(
             ),
         ),
         Stage::Kex | Stage::HostKey => (Status::Unreachable, Failure::new(Stage::Kex, why)),
+        // It left behind a login whose answer never came: nobody knows whether that was a yes.
+        Stage::Auth if ran == Some(true) => {
+            let (status, failure) = in_doubt(Status::Auth, Some(denied(job, result, &why)));
+            (
+                status,
+                failure.unwrap_or_else(|| Failure::new(Stage::Command, why)),
+            )
+        }
         Stage::Auth => (Status::Auth, denied(job, result, &why)),
         Stage::Channel | Stage::Command if ran == Some(false) => (
             Status::Unreachable,

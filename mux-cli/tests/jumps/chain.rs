@@ -216,6 +216,29 @@ fn whoever_is_cut_off_is_named_within_the_time_for_the_whole_chain() {
 #[test]
 fn a_command_whose_way_is_lost_may_have_run() {
     let chain = Chain::new();
+    let started = chain.network.text("started");
+    let mux = chain
+        .network
+        .mux(&["-w", "web", "--", &format!("echo x >{started}; sleep 300")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("the command", || {
+        fs::read_to_string(&started).is_ok_and(|text| text == "x\n")
+    });
+    // The session of the jump host in the middle, not its listener.
+    chain.network.kill_sessions(2);
+    let (status, _, stderr) = told(mux.wait_with_output().unwrap());
+    assert_eq!(status, 1, "{stderr}");
+    let start = "ok=0 unknown=1 in TIME\nunknown: web: command: connection lost, may have run: ";
+    assert!(stderr.starts_with(start), "{stderr}");
+    assert!(stderr.contains("via gate2"), "{stderr}");
+}
+
+#[test]
+fn a_command_that_printed_and_whose_way_is_lost_may_have_run() {
+    let chain = Chain::new();
     let mut mux = chain
         .network
         .mux(&["-w", "web", "--", "echo x; sleep 300"])
