@@ -15,8 +15,8 @@ use mux_ssh::known_hosts::{Authority, Further, HostId, KeyTypes, KnownHosts, Mem
 
 use super::learning::Found;
 use super::lessons::{Lesson, Lessons, Stamp};
+use super::profile::Profile;
 use super::revoked::Revoked;
-use super::settings::Profile;
 use super::wall_clock;
 use crate::files::{self, FileError};
 use crate::hub::{Decision, KeptIn, Shown, Vouching, judge, vouching};

@@ -9,7 +9,7 @@ use mux_ssh::keys::PublicKey;
 
 use super::expected::Expected;
 use super::hosts::MAX_FILE;
-use super::outside::Known;
+use super::known::Known;
 use super::report;
 use crate::files;
 use crate::hub::RequestId;

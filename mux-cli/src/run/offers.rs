@@ -11,7 +11,7 @@ use mux_ssh::config::{Origin, Sourced};
 use mux_ssh::keys::{Certificate, PublicKey};
 
 use super::agents::Held;
-use super::settings::Profile;
+use super::profile::Profile;
 use crate::hub::{KeyId, Offer};
 use crate::keyring::{Keyring, Unusable};
 

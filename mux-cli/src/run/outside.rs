@@ -1,28 +1,29 @@
 //! Everything that the hub asks for: keys and signatures, host keys, names, memory. Ties keyring, agents,
 //! known_hosts, state and pool together; decides nothing that one of them decides.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mux_core::Mailbox;
-use mux_ssh::algorithms::KeyType;
-use mux_ssh::keys::PublicKey;
 
 use super::agents::{Agents, Listing};
+use super::complaints::Complaints;
 use super::gathering::{Gathering, Unknown};
 use super::host_keys::ShownKey;
 use super::hosts::Hosts;
 use super::input::Input;
+use super::known::Known;
 use super::learning::Learning;
 use super::limits;
 use super::net::{Heard, Net};
 use super::offers::Offers;
 use super::other_ways::OtherWays;
+use super::profile::Profile;
 use super::prompting::Prompting;
 use super::questions::Questions;
-use super::settings::{Prepared as Target, Profile};
+use super::settings::Prepared as Target;
 use super::signing::{Waiter, Waiting};
 use super::task::{Done, Task};
 use super::wall_clock;
@@ -30,57 +31,8 @@ use crate::hub::ids::IdMap;
 use crate::hub::{Action, Answer, KeyId, Level, Prepared, RequestId, Ticket};
 use crate::keyring::Keyring;
 use crate::pool::Pool;
-use crate::state::{Server, State};
+use crate::state::State;
 use crate::targets::Target as Typed;
-use mux_ssh::known_hosts::HostId;
-
-/// What the outside has to know about a target.
-#[derive(Debug)]
-pub(crate) struct Known {
-    pub(super) host: HostId,
-    pub(super) profile: Arc<Profile>,
-    server: Server,
-    pub(super) user: String,
-    /// As it was asked for.
-    pub(super) shown: Typed,
-    /// The key by which it was known, if that was no certificate.
-    pub(super) accepted: Option<PublicKey>,
-    /// It is only on the way to others.
-    pub(super) is_hop: bool,
-    /// The types of host key that the server was asked for first, until it is asked for others.
-    pub(super) asked_for: Option<Vec<KeyType>>,
-}
-
-impl Known {
-    pub(crate) fn new(target: &Target, shown: &Typed) -> Self {
-        let server = Server {
-            address: target.request.address.clone(),
-            port: target.request.port,
-            way: target.way.clone(),
-        };
-        Self {
-            host: target.host_key_name.clone(),
-            profile: Arc::clone(&target.profile),
-            server,
-            user: target.request.user.clone(),
-            shown: shown.clone(),
-            accepted: None,
-            is_hop: false,
-            asked_for: None,
-        }
-    }
-
-    /// Everything that people may call it.
-    pub(super) fn names(&self) -> Vec<String> {
-        let plain = [&self.shown.host, &self.server.address];
-        let filed = plain.map(|name| HostId::new(name, self.server.port));
-        let filed = filed.iter().chain([&self.host]).flat_map(HostId::names);
-        let mut names: Vec<String> = filed.map(str::to_owned).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
-    }
-}
 
 /// The outside of a hub.
 #[derive(Debug)]
@@ -114,30 +66,6 @@ pub(crate) struct Outside {
     complaints: Complaints,
     /// What is said with `-v`.
     remarks: Complaints,
-}
-
-/// What is wrong with files that somebody named, each said once however many hosts it concerns.
-#[derive(Debug, Default)]
-struct Complaints {
-    said: BTreeSet<String>,
-    waiting: Vec<String>,
-}
-
-/// With a key file for each host and none of them there, more would say nothing new; the host's error has its own.
-const MAX_COMPLAINTS: usize = 20;
-
-impl Complaints {
-    fn add(&mut self, text: &str) {
-        if self.said.len() > MAX_COMPLAINTS || !self.said.insert(text.to_owned()) {
-            return;
-        }
-        let text = if self.said.len() > MAX_COMPLAINTS {
-            "further key files can't be used"
-        } else {
-            text
-        };
-        self.waiting.push(text.to_owned());
-    }
 }
 
 impl Outside {
