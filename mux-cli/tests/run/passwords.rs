@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::rig::{Ran, Rig, free_port, read_until, wait_for};
+use crate::rig::{Ran, Rig, free_port, read_until, wait_for, write_key};
 
 /// Passwords, and nothing else.
 const PASSWORD: &str =
@@ -394,6 +394,18 @@ fn half_a_login_says_what_was_right_and_what_was_not() {
                 .to_owned()
         }
     );
+}
+
+#[test]
+fn a_host_with_another_key_than_the_known_one_gets_no_password_and_that_is_said() {
+    let rig = Rig::with_password(PASSWORD);
+    rig.know(&write_key(&rig.path("another")));
+    let args = ["-o", "StrictHostKeyChecking=no", "-w", "web1", "--", "true"];
+    let ran = with_askpass(&rig, "echo secret", &args);
+    let said = "; password: withheld, as the host key is not the one that is known\n";
+    assert!(ran.status == 4 && ran.stderr.ends_with(said), "{ran:?}");
+    assert_eq!(asked(&rig), "");
+    check_log(&rig, &[("Failed password", 0), ("Accepted", 0)]);
 }
 
 #[test]
