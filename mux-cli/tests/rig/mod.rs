@@ -164,7 +164,9 @@ impl Rig {
             fs::write(own.join(name), text).unwrap();
         };
         let users = fs::read_to_string("/etc/passwd").unwrap();
-        put("passwd", &format!("{users}deploy:x:0:0::/root:/bin/sh\n"));
+        let home = self.text("deploy");
+        fs::create_dir_all(&home).unwrap();
+        put("passwd", &format!("{users}deploy:x:0:0::{home}:/bin/sh\n"));
         // The word `secret`.
         put(
             "shadow",

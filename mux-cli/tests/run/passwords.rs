@@ -314,7 +314,7 @@ fn a_jump_host_is_asked_about_by_itself() {
 }
 
 /// A dropbear for the same users, and where it listens.
-struct Dropbear(Child, u16);
+pub(crate) struct Dropbear(Child, pub(crate) u16);
 
 impl Drop for Dropbear {
     fn drop(&mut self) {
@@ -323,7 +323,8 @@ impl Drop for Dropbear {
     }
 }
 
-fn dropbear(rig: &Rig) -> Dropbear {
+/// With further arguments.
+pub(crate) fn dropbear(rig: &Rig, more: &[&str]) -> Dropbear {
     let converted = Command::new("dropbearconvert")
         .args([
             "openssh",
@@ -339,6 +340,7 @@ fn dropbear(rig: &Rig) -> Dropbear {
     server
         .args(["-F", "-E", "-p", &format!("127.0.0.1:{port}")])
         .args(["-r", &rig.text("dropbear_key"), "-P", &rig.text("dropbear_pid")])
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(fs::File::create(rig.path("dropbear_log")).unwrap());
@@ -355,7 +357,7 @@ fn dropbear(rig: &Rig) -> Dropbear {
 #[test]
 fn a_server_that_ends_after_a_refused_key_costs_a_second_connection_and_one_question() {
     let rig = Rig::with_password(PASSWORD);
-    let server = dropbear(&rig);
+    let server = dropbear(&rig, &[]);
     let port = server.1.to_string();
     let log = || fs::read_to_string(rig.path("dropbear_log")).unwrap();
     let count = |text: &str| log().matches(text).count();

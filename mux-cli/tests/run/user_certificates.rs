@@ -28,7 +28,7 @@ fn user() -> String {
 }
 
 /// Has the authority sign the public half in `NAME.pub`, with further arguments.
-fn sign(rig: &Rig, name: &str, args: &[&str]) {
+pub(crate) fn sign(rig: &Rig, name: &str, args: &[&str]) {
     let signed = Command::new("ssh-keygen")
         .args(["-q", "-s", &rig.text("ca"), "-I", name])
         .args(args)
