@@ -26,8 +26,6 @@ pub(crate) struct Unknown {
     pub(crate) ticket: Ticket,
     pub(crate) question: QuestionId,
     pub(crate) key: PublicKey,
-    /// What else is known of the host; empty: nothing.
-    pub(crate) hint: String,
 }
 
 /// The keys of the next question.
@@ -106,12 +104,7 @@ pub(crate) fn wording(
 ) -> Wording {
     let mut by_text: HashMap<String, Vec<RequestId>> = HashMap::new();
     for one in unknown {
-        let text = format!(
-            "{} {}{}",
-            one.key.algorithm(),
-            one.key.fingerprint_sha256(),
-            one.hint
-        );
+        let text = format!("{} {}", one.key.algorithm(), one.key.fingerprint_sha256());
         by_text.entry(text).or_default().push(one.ticket.request);
     }
     let mut keys: Vec<(String, Vec<RequestId>)> = by_text.into_iter().collect();
@@ -173,7 +166,6 @@ mod tests {
             },
             question: QuestionId::default(),
             key: PublicKey::parse_line(key).unwrap().key,
-            hint: String::new(),
         }
     }
 
@@ -240,16 +232,6 @@ mod tests {
             &[unknown(0, KEY), unknown(1, KEY)],
             false,
             &(one + "Write it down (yes/no/[fingerprint])? "),
-        );
-        let mut known = unknown(0, KEY);
-        known.hint = " (known so far: x)".to_owned();
-        check(
-            &[known],
-            false,
-            &format!(
-                "The host key of 0 is not known: ssh-ed25519 {key} (known so far: x)\n\
-                 Write it down (yes/no/[fingerprint])? "
-            ),
         );
     }
 

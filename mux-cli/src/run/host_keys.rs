@@ -124,12 +124,11 @@ impl Outside {
                 self.accept(ticket, question, &key, Found::Known);
             }
             (None, Decision::Learn) => self.learn(now, ticket, question, key),
-            (None, Decision::Ask { hint, refusal }) => {
+            (None, Decision::Ask { refusal }) => {
                 let unknown = Unknown {
                     ticket,
                     question,
                     key,
-                    hint,
                 };
                 self.gather(now, unknown, note + &refusal);
             }
@@ -199,16 +198,16 @@ impl Outside {
             let Some(known) = self.targets.get(&lesson.ticket.request) else {
                 continue;
             };
-            // Another target of the same name may have taught it meanwhile.
-            match self
-                .hosts
-                .judge(&known.profile, &lesson.host, &known.shown.text, &lesson.key, None)
-            {
-                // Somebody has looked at it, where that was necessary.
+            // Another target of the same name may have taught it meanwhile. Somebody has looked at what is new, where that
+            // was necessary.
+            let (profile, target) = (&known.profile, &known.shown.text);
+            if lesson.is_new(&self.hosts.verdict(profile, &lesson.host, &lesson.key, None)) {
+                new.push(lesson);
+                continue;
+            }
+            let decision = self.hosts.judge(profile, &lesson.host, target, &lesson.key, None);
+            match decision {
                 Decision::Learn | Decision::Ask { .. } => new.push(lesson),
-                Decision::Refuse(_) | Decision::Distrust(_) if lesson.asks == Asks::Further => {
-                    new.push(lesson)
-                }
                 Decision::Accept => self.close_lesson(&lesson, Ok(Found::Known)),
                 Decision::Refuse(reason) | Decision::Distrust(reason) => {
                     self.close_lesson(&lesson, Err(reason))

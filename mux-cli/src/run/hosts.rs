@@ -81,13 +81,24 @@ impl Hosts {
         key: &PublicKey,
         told: Option<&KnownHosts>,
     ) -> Decision {
+        let verdict = self.verdict(profile, host, key, told);
+        judge(host, profile.policy, &verdict, key, self.kept(target))
+    }
+
+    /// What the files, and a command, say about a key.
+    pub(crate) fn verdict(
+        &mut self,
+        profile: &Profile,
+        host: &HostId,
+        key: &PublicKey,
+        told: Option<&KnownHosts>,
+    ) -> Verdict {
         let set = self.set(profile);
         let verdict = set.known.lookup(&mut set.memo, host, key);
-        let verdict = match told {
+        match told {
             Some(told) => both(verdict, told.lookup(&mut Memo::default(), host, key)),
             None => verdict,
-        };
-        judge(host, profile.policy, &verdict, key, self.kept(target))
+        }
     }
 
     /// Whether a certificate, or a list of revoked keys, decides about a host before its key does.
