@@ -201,7 +201,9 @@ impl Outside {
             // Another target of the same name may have taught it meanwhile. Somebody has looked at what is new, where that
             // was necessary.
             let (profile, target) = (&known.profile, &known.shown.text);
-            if lesson.is_new(&self.hosts.verdict(profile, &lesson.host, &lesson.key, None)) {
+            if lesson.asks == Asks::Gone
+                || lesson.is_new(&self.hosts.verdict(profile, &lesson.host, &lesson.key, None))
+            {
                 new.push(lesson);
                 continue;
             }
@@ -298,8 +300,13 @@ impl Outside {
         self.hosts.lessons.written(&batch.file, &result);
         for (at, lesson) in batch.lessons.iter().enumerate() {
             let verdict = match &result {
+                Ok(written) if lesson.asks == Asks::Gone => {
+                    let was_there = written.forgotten.contains(&at);
+                    self.forgotten(lesson, was_there);
+                    continue;
+                }
                 Ok(written) => written.verdicts.get(at).cloned().expect("one for each lesson"),
-                Err(error) if self.learning.is_some() || lesson.asks == Asks::Further => {
+                Err(error) if self.learning.is_some() || !lesson.is_first() => {
                     let file = Printable::new(&batch.file);
                     let reason = format!("host key not written: {file}: {error}");
                     self.close_lesson(lesson, Err(reason));

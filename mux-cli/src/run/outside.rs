@@ -144,7 +144,7 @@ impl Outside {
                 };
                 self.judge(now, shown);
             }
-            Action::LookAtHostKeys { keys } => self.look_at_host_keys(ticket, &keys),
+            Action::LookAtHostKeys { keys } => self.look_at_host_keys(now, ticket, &keys),
             Action::KeepHostKeys { keys } => self.keep_host_keys(now, ticket, keys),
             Action::Sign {
                 question,

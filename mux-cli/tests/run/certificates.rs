@@ -94,6 +94,17 @@ fn a_certificate_by_an_authority_of_known_hosts_is_enough() {
 }
 
 #[test]
+fn a_host_that_is_known_by_a_certificate_brings_no_keys_and_takes_none_away() {
+    let rig = rig(NAMED);
+    rig.configure("UpdateHostKeys yes");
+    let line = format!("[127.0.0.1]:{} {}\n", rig.port, public(&rig, "other"));
+    trust(&rig, &line);
+    let before = fs::read_to_string(rig.path("known_hosts")).unwrap();
+    works(&rig);
+    assert_eq!(fs::read_to_string(rig.path("known_hosts")).unwrap(), before);
+}
+
+#[test]
 fn names_in_it_may_be_patterns_and_an_alias_is_what_it_has_to_name() {
     works(&rig(&["-n", "web*.example.org,127.0.0.?"]));
     let rig = rig(&["-n", "web7.example.org"]);
