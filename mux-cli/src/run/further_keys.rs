@@ -86,9 +86,15 @@ impl Outside {
 
     /// One of them stands in the file, or does not.
     pub(super) fn further_key_written(&mut self, lesson: &Lesson, found: Result<Found, String>) {
-        let Some(known) = self.targets.get(&lesson.ticket.request) else {
+        let Some(known) = self.targets.get_mut(&lesson.ticket.request) else {
             return;
         };
+        if let Some(learning) = &mut self.learning {
+            return match found {
+                Ok(found) => learning.found(lesson.ticket.request, &lesson.key, found),
+                Err(reason) => known.not_written = Some(reason),
+            };
+        }
         let (shown, algorithm) = (&known.shown.text, lesson.key.algorithm());
         let print = lesson.key.fingerprint_sha256();
         match found {

@@ -82,7 +82,19 @@ impl Hosts {
         told: Option<&KnownHosts>,
     ) -> Decision {
         let verdict = self.verdict(profile, host, key, told);
-        judge(host, profile.policy, &verdict, key, self.kept(target))
+        self.decide(profile, host, target, key, &verdict)
+    }
+
+    /// Decides about a key of which this is known.
+    pub(crate) fn decide(
+        &self,
+        profile: &Profile,
+        host: &HostId,
+        target: &str,
+        key: &PublicKey,
+        verdict: &Verdict,
+    ) -> Decision {
+        judge(host, profile.policy, verdict, key, self.kept(target))
     }
 
     /// What the files, and a command, say about a key.

@@ -133,6 +133,7 @@ impl Outside {
                 question,
                 key,
                 certificate,
+                types,
                 local,
             } => {
                 let shown = ShownKey {
@@ -140,6 +141,7 @@ impl Outside {
                     question,
                     key,
                     certificate,
+                    types,
                     local,
                 };
                 self.judge(now, shown);
