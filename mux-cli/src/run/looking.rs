@@ -69,13 +69,11 @@ impl Outside {
                 .as_mut()
                 .and_then(|learning| learning.objection(known, &key));
             // A host that has shown one of the keys by which it is known may have others of other types.
-            let verdict = match verdict {
-                Verdict::Changed(others)
-                    if is_known && others.iter().all(|other| other.key_type != Some(key.key_type())) =>
-                {
-                    Verdict::Unknown { authority: None }
-                }
-                verdict => verdict,
+            let is_further = matches!(&verdict, Verdict::Changed(others)
+                if others.iter().all(|other| other.key_type != Some(key.key_type())));
+            let verdict = match is_known && is_further {
+                true => Verdict::Unknown { authority: None },
+                false => verdict,
             };
             let target = &known.shown.text;
             match (
