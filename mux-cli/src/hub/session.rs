@@ -29,7 +29,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             Said::ChannelClosed { channel } if self.is_hop() => self.channel_over(channel),
             Said::Stage(login) => self.login_stage(cx, login),
-            Said::HostKey { id, key, certificate } => self.ask_about_host_key(cx, id, key, certificate),
+            said @ Said::HostKey { .. } => self.ask_about_host_key(cx, said),
             said @ Said::Sign { .. } => self.wants_signature(cx, said),
             Said::Prompt { id, prompt } => self.prompt(cx, id, prompt),
             Said::MethodRefused { method } => self.method_refused(method),

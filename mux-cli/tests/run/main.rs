@@ -18,6 +18,7 @@ mod inputs;
 mod key_command;
 mod keys;
 mod learning;
+mod learning_all;
 mod limits;
 mod login_matrix;
 mod odd_targets;
