@@ -15,6 +15,7 @@ mod pacing;
 mod parked;
 mod prompts;
 mod retries;
+mod riders;
 mod sim;
 mod stdin;
 mod stopping;
