@@ -7,11 +7,13 @@
     reason = "a test fails by panicking, and looks at the events that it is about"
 )]
 
+mod children;
 mod deadlines;
 mod far;
 mod jumps;
 mod login;
 mod pacing;
+mod openssh;
 mod parked;
 mod prompts;
 mod retries;

@@ -23,6 +23,7 @@ use mux_ssh::server::key_file::Seed;
 use mux_ssh::server::{Authorized, Plan, ServerConfig};
 use mux_ssh::transport::ServerMemory;
 
+use super::children::Children;
 use super::far::{Far, World};
 
 /// From here to every server and back.
@@ -95,6 +96,8 @@ pub(crate) struct Network {
     pub(crate) commands: Vec<Bytes>,
     /// Connections that servers made for their clients.
     pub(crate) forwarded: Vec<SocketAddr>,
+    /// Processes of the system's `ssh`.
+    pub(crate) children: Children,
     start: Option<Instant>,
     open_by_address: HashMap<SocketAddr, usize>,
     /// The most unauthenticated connections that an address had at once.
@@ -315,7 +318,8 @@ impl Sim {
 
     fn next(&self) -> Option<Instant> {
         let links = self.net.links.values().flat_map(Link::due);
-        links.chain(self.hub.poll_timeout()).min()
+        let children = self.net.children.due();
+        links.chain(children).chain(self.hub.poll_timeout()).min()
     }
 
     fn settle(&mut self) {
@@ -562,6 +566,9 @@ impl Network {
     /// The next thing that a client says; sends what clients want to send once they have nothing more to say.
     fn poll(&mut self) -> Option<(usize, LinkEvent)> {
         let now = self.now();
+        if let Some(said) = self.children.poll(now) {
+            return Some(said);
+        }
         while let Some((key, said)) = self.said() {
             if let Some(said) = self.relay(key, said) {
                 return Some((key, LinkEvent::Client(said)));
@@ -815,8 +822,10 @@ impl Links for Network {
         Err(NoLink::Io(ErrorKind::Unsupported))
     }
 
-    fn spawn(&mut self, _request: &Request) -> Result<usize, NoLink> {
-        Err(NoLink::Io(ErrorKind::Unsupported))
+    fn spawn(&mut self, request: &Request) -> Result<usize, NoLink> {
+        let (now, key) = (self.now(), self.next);
+        self.next += 1;
+        self.children.spawn(now, key, request).map(|()| key)
     }
 
     fn local_room(&mut self, _key: usize) -> usize {
@@ -831,9 +840,12 @@ impl Links for Network {
 
     fn consume(&mut self, _key: usize, _stream: StreamKind, _count: usize) {}
 
-    fn kill(&mut self, _key: usize, _signal: Kill) {}
+    fn kill(&mut self, key: usize, signal: Kill) {
+        self.children.kill(self.now(), key, signal);
+    }
 
     fn abort(&mut self, key: usize) {
+        self.children.abort(key);
         self.remove(key);
     }
 }
