@@ -58,16 +58,19 @@ struct Child {
     logged_in: bool,
 }
 
-const CONNECTING: &str = "debug1: sshconnect.c:ssh_connect_direct():1 (pid=PID): Connecting to h [192.0.2.1] port 22.";
-const GREETED: &str = "debug1: kex.c:kex_exchange_identification():1 (pid=PID): Local version string SSH-2.0-OpenSSH_9.2";
-const EXCHANGING: &str =
-    "debug1: kex.c:kex_exchange_identification():2 (pid=PID): Remote protocol version 2.0, remote software version x";
+const CONNECTING: &str =
+    "debug1: sshconnect.c:ssh_connect_direct():1 (pid=PID): Connecting to h [192.0.2.1] port 22.";
+const GREETED: &str =
+    "debug1: kex.c:kex_exchange_identification():1 (pid=PID): Local version string SSH-2.0-OpenSSH_9.2";
+const EXCHANGING: &str = "debug1: kex.c:kex_exchange_identification():2 (pid=PID): Remote protocol version 2.0, remote software version x";
 const LOGGING_IN: &str =
     "debug1: sshconnect2.c:input_userauth_service_accept():1 (pid=PID): SSH2_MSG_SERVICE_ACCEPT received";
-const LOGGED_IN: &str = "sshconnect2.c:ssh_userauth2():1 (pid=PID): Authenticated to h ([192.0.2.1]:22) using \"publickey\".";
+const LOGGED_IN: &str =
+    "sshconnect2.c:ssh_userauth2():1 (pid=PID): Authenticated to h ([192.0.2.1]:22) using \"publickey\".";
 const SESSION: &str = "debug2: clientloop.c:client_session2_setup():1 (pid=PID): id 0";
 const SENT: &str = "debug1: clientloop.c:client_session2_setup():2 (pid=PID): Sending command: hostname";
-const ACCEPTED: &str = "debug2: clientloop.c:client_status_confirm():1 (pid=PID): exec request accepted on channel 0";
+const ACCEPTED: &str =
+    "debug2: clientloop.c:client_status_confirm():1 (pid=PID): exec request accepted on channel 0";
 pub(crate) const STATUS: &str = "debug1: clientloop.c:client_input_channel_req():1 (pid=PID): client_input_channel_req: \
 channel 0 rtype exit-status reply 0";
 pub(crate) const SIGNAL: &str = "debug1: clientloop.c:client_input_channel_req():1 (pid=PID): client_input_channel_req: \
@@ -124,14 +127,19 @@ impl Children {
         if let Some(why) = self.refusals.pop_front() {
             return Err(why);
         }
-        let Transport::OpenSsh(ssh) = &request.transport else {
-            panic!("nothing but ssh is a process here");
+        let ssh = match &request.transport {
+            Transport::OpenSsh(ssh) => Some(ssh),
+            _ => None,
         };
+        let ssh = ssh.expect("nothing but ssh is a process here");
         let (script, stops) = self.by_host.get(&request.host).cloned().unwrap();
         let child = Child {
             pid: 4000 + u32::try_from(key).unwrap(),
             door: ssh.door.to_string(),
-            script: script.into_iter().map(|(after, does)| (now + after, does)).collect(),
+            script: script
+                .into_iter()
+                .map(|(after, does)| (now + after, does))
+                .collect(),
             killer_over: None,
             stops,
             logged_in: false,
@@ -149,7 +157,16 @@ impl Children {
 
     pub(crate) fn due(&self) -> Option<Instant> {
         let children = self.running.values();
-        children.flat_map(|child| child.script.front().map(|(at, _)| *at).into_iter().chain(child.killer_over)).min()
+        children
+            .flat_map(|child| {
+                child
+                    .script
+                    .front()
+                    .map(|(at, _)| *at)
+                    .into_iter()
+                    .chain(child.killer_over)
+            })
+            .min()
     }
 
     /// The next thing that is due.
@@ -172,7 +189,9 @@ impl Children {
                     data: Bytes::from(format!("{line}\r\n")),
                 }
             }
-            Some(Does::Writes(stream, text)) => LinkEvent::Output(stream, Bytes::from_static(text.as_bytes())),
+            Some(Does::Writes(stream, text)) => {
+                LinkEvent::Output(stream, Bytes::from_static(text.as_bytes()))
+            }
             Some(Does::Ends(status)) => self.exit(key, Some(status), None),
             Some(Does::Dies(signal)) => self.exit(key, None, Some(signal)),
         };
@@ -181,7 +200,11 @@ impl Children {
 
     fn exit(&mut self, key: usize, rc: Option<i32>, signal: Option<i32>) -> LinkEvent {
         self.running.remove(&key);
-        LinkEvent::Exited { rc, signal, unsent: 0 }
+        LinkEvent::Exited {
+            rc,
+            signal,
+            unsent: 0,
+        }
     }
 
     pub(crate) fn kill(&mut self, now: Instant, key: usize, signal: Kill) {

@@ -53,7 +53,10 @@ fn check(script: Script, status: Status, rc: Option<i32>, words: &str) {
 #[test]
 fn a_command_runs_and_its_stages_are_told() {
     let sim = one(ends(3));
-    assert_eq!((sim.outcome(1).status, sim.outcome(1).rc), (Status::Failed, Some(3)));
+    assert_eq!(
+        (sim.outcome(1).status, sim.outcome(1).rc),
+        (Status::Failed, Some(3))
+    );
     assert_eq!(sim.printed(1), 3);
     let stages = sim.log.iter().filter_map(|(_, event)| match event {
         Event::Stage { stage, .. } => Some(*stage),
@@ -129,7 +132,10 @@ fn one_that_fails_on_its_way_says_where() {
     );
     // What is written beside the log, before there is a session, is ssh's own, too.
     check(
-        after(0, &[Does::Writes(StreamKind::Stderr, "no\u{1b}[31m way\n"), Ends(255)]),
+        after(
+            0,
+            &[Does::Writes(StreamKind::Stderr, "no\u{1b}[31m way\n"), Ends(255)],
+        ),
         Status::Unreachable,
         None,
         "dns: no^[[31m way",
@@ -158,7 +164,10 @@ fn one_that_is_older_than_what_tells_its_ends_apart_says_so() {
         after(
             0,
             &[
-                Does::Writes(StreamKind::Stderr, "command-line: line 0: Bad configuration option: logverbose\r\n"),
+                Does::Writes(
+                    StreamKind::Stderr,
+                    "command-line: line 0: Bad configuration option: logverbose\r\n",
+                ),
                 Does::Ends(255),
             ],
         ),
@@ -171,7 +180,10 @@ fn one_that_is_older_than_what_tells_its_ends_apart_says_so() {
 #[test]
 fn one_that_can_not_be_started_fails_and_one_for_which_something_lacks_waits() {
     let mut sim = Sim::new(10, 1);
-    sim.net.children.refusals.push_back(NoLink::Io(ErrorKind::NotFound));
+    sim.net
+        .children
+        .refusals
+        .push_back(NoLink::Io(ErrorKind::NotFound));
     host(&mut sim, 1, ends(0));
     sim.run();
     let words = sim.outcome(1).error.as_ref().unwrap().words();
@@ -202,29 +214,51 @@ fn hundreds_share_a_bounded_number_of_processes_and_few_log_in_at_one_door() {
                 .collect(),
         );
         // Two hundred behind one bastion.
-        let door = if id < 200 { "bastion".to_owned() } else { id.to_string() };
+        let door = if id < 200 {
+            "bastion".to_owned()
+        } else {
+            id.to_string()
+        };
         let request = request(&sim, id, &door);
         sim.submit(request);
     }
     sim.run();
     assert!((0..300).all(|id| sim.outcome(id).status == Status::Ok));
     let children = &sim.net.children;
-    assert_eq!((children.started, children.most, children.most_at_door), (300, 64, 10));
+    assert_eq!(
+        (children.started, children.most, children.most_at_door),
+        (300, 64, 10)
+    );
     assert_eq!(children.running(), 0);
 }
 
 #[test]
 fn one_that_is_silent_has_the_time_for_connecting_and_for_the_login() {
     for (steps, seconds, status, words) in [
-        (1, 10, Status::Unreachable, "tcp: no answer from 192.0.2.1 port 22 within 10s"),
+        (
+            1,
+            10,
+            Status::Unreachable,
+            "tcp: no answer from 192.0.2.1 port 22 within 10s",
+        ),
         (
             2,
             10,
             Status::Unreachable,
             "banner: connected, but no SSH identification within 10s",
         ),
-        (3, 10, Status::Unreachable, "kex: key exchange not finished within 10s"),
-        (4, 60, Status::Auth, "auth: authentication not finished within 60s"),
+        (
+            3,
+            10,
+            Status::Unreachable,
+            "kex: key exchange not finished within 10s",
+        ),
+        (
+            4,
+            60,
+            Status::Auth,
+            "auth: authentication not finished within 60s",
+        ),
     ] {
         let sim = one(after(steps, &[]));
         let (at, outcome) = sim.finished(1);
@@ -238,11 +272,23 @@ fn one_that_is_silent_has_the_time_for_connecting_and_for_the_login() {
 fn what_was_refused_on_its_way_is_tried_again_and_what_was_denied_is_not() {
     for (script, attempts) in [
         (
-            after(1, &[Does::Logs("ssh: connect to host h port 22: Connection refused"), Does::Ends(255)]),
+            after(
+                1,
+                &[
+                    Does::Logs("ssh: connect to host h port 22: Connection refused"),
+                    Does::Ends(255),
+                ],
+            ),
             3,
         ),
         (
-            after(4, &[Does::Logs("me@h: Permission denied (publickey)."), Does::Ends(255)]),
+            after(
+                4,
+                &[
+                    Does::Logs("me@h: Permission denied (publickey)."),
+                    Does::Ends(255),
+                ],
+            ),
             1,
         ),
         (runs(&[Does::Ends(255)]), 1),
@@ -255,7 +301,10 @@ fn what_was_refused_on_its_way_is_tried_again_and_what_was_denied_is_not() {
         };
         sim.submit(request);
         sim.run();
-        assert_eq!((sim.net.children.started, sim.outcome(1).attempts), (attempts, u32::try_from(attempts).unwrap()));
+        assert_eq!(
+            (sim.net.children.started, sim.outcome(1).attempts),
+            (attempts, u32::try_from(attempts).unwrap())
+        );
     }
 }
 
@@ -286,7 +335,10 @@ fn a_cancelled_run_leaves_no_process_and_stops_the_commands_on_their_servers() {
     assert_eq!(sim.hub.left_running().len(), 16);
     for id in 0..100 {
         let (at, outcome) = sim.finished(id);
-        assert!(matches!(outcome.status, Status::Cancelled | Status::Skipped), "{outcome:?}");
+        assert!(
+            matches!(outcome.status, Status::Cancelled | Status::Skipped),
+            "{outcome:?}"
+        );
         assert!(at < before + 8 * SECOND, "{at:?}");
     }
 }

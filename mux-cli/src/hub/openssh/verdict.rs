@@ -122,7 +122,10 @@ fn words(log: &Log, signal: Option<i32>, stderr: &[String]) -> Vec<String> {
     }
     let mut words: Vec<String> = stderr.iter().chain(&log.words).cloned().collect();
     words.dedup();
-    if words.iter().any(|line| line.ends_with("configuration option: logverbose")) {
+    if words
+        .iter()
+        .any(|line| line.ends_with("configuration option: logverbose"))
+    {
         return vec![TOO_OLD.to_owned()];
     }
     if words.is_empty() {
