@@ -20,7 +20,7 @@ use super::learning::Learning;
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
-use super::settings::{self, Settings, Work};
+use super::settings::{self, Here, Settings, Work};
 use super::stop::Stop;
 use super::task::Done;
 use super::wire::Wire;
@@ -157,14 +157,17 @@ fn prepared(
     settings: &mut Settings,
     jumps: &mut Jumps<'_>,
     (id, plan, work): (RequestId, &Plan, Work),
-    configuration: &Configuration,
+    configuration: &mut Configuration,
     mut config: HostConfig,
 ) -> Result<settings::Prepared, NoWay> {
     unsupported::refuse(&config).map_err(NoWay::Unsupported)?;
     let (route, way) = jumps.way(&mut config)?;
-    let config = configuration.with_variables(config);
+    let here = Here {
+        variables: configuration.variables(&config),
+        source: configuration.source(&config, &route).map_err(NoWay::Wrong)?,
+    };
     let mut prepared = settings
-        .prepare(id, plan, work, config)
+        .prepare(id, plan, work, config, here)
         .map_err(NoWay::Unsupported)?;
     prepared.request.route = route;
     prepared.way = way;
