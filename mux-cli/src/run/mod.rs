@@ -56,6 +56,7 @@ mod terminal;
 mod unsupported;
 mod wall_clock;
 mod wire;
+mod worked;
 
 use std::io::{self, Write};
 

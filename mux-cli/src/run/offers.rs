@@ -12,6 +12,7 @@ use mux_ssh::keys::{Certificate, PublicKey};
 
 use super::agents::Held;
 use super::profile::Profile;
+use super::worked::Worked;
 use crate::hub::{KeyId, Offer};
 use crate::keyring::{Keyring, Unusable};
 
@@ -315,19 +316,41 @@ impl Offers {
         Some(format!("{name} not used: {reason}"))
     }
 
-    /// The keys for one target; `worked` is the fingerprint of the one that it took last time, which goes first and
-    /// signs without asking. So does the only key, if it can sign without anybody's help.
+    /// The keys for one target; `worked` is what was remembered of the one that it took last time. If the target has
+    /// refused all that would be shown before that one, it goes first and signs without asking. So does the only key, if it
+    /// can sign without anybody's help.
     pub(crate) fn for_target(&self, worked: Option<&str>, keyring: &Keyring) -> Vec<Offer> {
+        let proven = worked.and_then(|worked| self.proven(&Worked::parse(worked), keyring));
         let mut offers: Vec<Offer> = self
             .keys
             .iter()
-            .filter_map(|key| offer(*key, worked, keyring))
+            .filter_map(|key| offer(*key, proven, keyring))
             .collect();
         if let [only] = offers.as_mut_slice() {
             only.identity.proven |= keyring.signs_at_once(only.key);
         }
         offers.sort_by_key(|offer| !offer.identity.proven);
         offers
+    }
+
+    /// What to remember of a key that worked.
+    pub(crate) fn remembered(&self, key: KeyId, keyring: &Keyring) -> Option<String> {
+        let ahead = self.keys.iter().take_while(|other| **other != key);
+        let ahead = ahead.map(|other| keyring.fingerprint(*other).unwrap_or_default());
+        Worked::new(keyring.fingerprint(key)?, ahead).map(|worked| worked.to_string())
+    }
+
+    /// The key that is sure to be the first that the target takes, by what was remembered.
+    fn proven(&self, worked: &Worked, keyring: &Keyring) -> Option<KeyId> {
+        let is_it = |key: &KeyId| keyring.fingerprint(*key) == Some(&worked.print);
+        let at = self.keys.iter().position(is_it)?;
+        let was_refused = |key: &KeyId| {
+            keyring
+                .fingerprint(*key)
+                .is_some_and(|print| worked.came_after(print))
+        };
+        self.keys.iter().take(at).all(was_refused).then_some(())?;
+        self.keys.get(at).copied()
     }
 }
 
@@ -341,13 +364,12 @@ fn called(file: &Sourced<String>, what: &str) -> Option<String> {
     }
 }
 
-fn offer(key: KeyId, worked: Option<&str>, keyring: &Keyring) -> Option<Offer> {
+fn offer(key: KeyId, proven: Option<KeyId>, keyring: &Keyring) -> Option<Offer> {
     let public = keyring.public(key)?;
-    let proven = worked.is_some() && worked == keyring.fingerprint(key);
     let identity = Identity {
         key: public.clone(),
         certificate: keyring.certificate(key).cloned(),
-        proven,
+        proven: proven == Some(key),
         hardware: public.key_type().is_security_key(),
     };
     Some(Offer {

@@ -189,9 +189,13 @@ impl Outside {
     }
 
     fn remember_key(&mut self, ticket: Ticket, key: KeyId) {
-        if let Some(print) = self.keyring.fingerprint(key).map(str::to_owned) {
+        let Some(known) = self.targets.get(&ticket.request) else {
+            return;
+        };
+        let offers = self.offers.get(&Arc::as_ptr(&known.profile).addr());
+        if let Some(worked) = offers.and_then(|(_, offers)| offers.remembered(key, &self.keyring)) {
             self.remember(ticket, |known, state| {
-                state.learn_key(&known.server, &known.user, print);
+                state.learn_key(&known.server, &known.user, worked);
             });
         }
     }

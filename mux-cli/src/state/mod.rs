@@ -39,7 +39,7 @@ pub struct Server {
 #[derive(Debug, Default)]
 pub struct State {
     file: Option<PathBuf>,
-    /// The lines of the file: `server`, address, port and habits; `key`, address, port, user and fingerprint; or
+    /// The lines of the file: `server`, address, port and habits; `key`, address, port, user and the key that worked; or
     /// `salts`, a name in known_hosts and the salts of its lines.
     known: String,
     learned: Changes,
@@ -64,7 +64,7 @@ impl State {
         habits(self.line(&server_name(server))?)
     }
 
-    /// The fingerprint of the key that worked there last.
+    /// The key that worked there last, as it was remembered.
     #[must_use]
     pub fn key(&self, server: &Server, user: &str) -> Option<&str> {
         self.line(&key_name(server, user))
@@ -88,8 +88,8 @@ impl State {
     }
 
     /// Remembers which key worked.
-    pub fn learn_key(&mut self, server: &Server, user: &str, fingerprint: String) {
-        self.learn(key_name(server, user), fingerprint);
+    pub fn learn_key(&mut self, server: &Server, user: &str, key: String) {
+        self.learn(key_name(server, user), key);
     }
 
     /// Forgets which key worked: it does no longer.

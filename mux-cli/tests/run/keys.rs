@@ -55,6 +55,35 @@ fn the_second_key_is_tried_when_the_first_is_refused_and_goes_first_the_next_tim
 }
 
 #[test]
+fn a_key_that_worked_does_not_push_past_one_that_is_named_before_it() {
+    let rig = keys_only();
+    write_key(&rig.path("tied"));
+    let keys = rig.path("authorized_keys");
+    let (tied, known) = (
+        fs::read_to_string(rig.path("tied.pub")).unwrap(),
+        fs::read_to_string(&keys).unwrap(),
+    );
+    fs::write(&keys, format!("command=\"echo tied\" {tied}{known}")).unwrap();
+    let tied = rig.text("tied");
+    let plain = ["-w", "web1", "--", "echo plain"];
+    let before = ["-i", &tied, "-w", "web1", "--", "echo plain"];
+    let by_option = [
+        "-o",
+        &format!("IdentityFile={tied}"),
+        "-w",
+        "web1",
+        "--",
+        "echo plain",
+    ];
+    for _ in 0..2 {
+        rig.check(&plain, 0, "web1: plain\n", "");
+        rig.check(&before, 0, "web1: tied\n", "");
+        rig.check(&plain, 0, "web1: plain\n", "");
+        rig.check(&by_option, 0, "web1: tied\n", "");
+    }
+}
+
+#[test]
 fn a_key_that_others_can_read_is_not_used_and_says_why() {
     let rig = keys_only();
     fs::set_permissions(rig.path("id"), fs::Permissions::from_mode(0o644)).unwrap();
