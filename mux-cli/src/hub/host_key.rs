@@ -110,7 +110,7 @@ fn changed(
     match policy {
         HostKeyPolicy::Off if of_other_types => Decision::Learn,
         HostKeyPolicy::Off => Decision::Distrust(format!(
-            "{text}; connecting all the same, without passwords, answers to questions and agent forwarding{advice}"
+            "{text}; connecting all the same, without passwords and agent forwarding{advice}"
         )),
         HostKeyPolicy::Ask if of_other_types => Decision::Ask {
             hint: format!(" (known so far: {known})"),
