@@ -246,6 +246,12 @@ impl Output {
         }
     }
 
+    /// Whether what is printed appears on a terminal.
+    #[must_use]
+    pub fn is_on_terminal(&self) -> bool {
+        self.options.stdout.is_terminal
+    }
+
     /// Brings the progress line up to date.
     pub fn handle_timeout(&mut self, now: Instant) {
         let Some(progress) = &mut self.progress else {

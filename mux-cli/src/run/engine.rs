@@ -47,6 +47,8 @@ pub(super) struct Engine {
     pub(super) stop: Stop,
     pub(super) targets: Vec<Target>,
     asking: bool,
+    /// A question stands where output would go: nothing is written behind it until somebody has answered.
+    hushed: bool,
     /// Bytes for the output since it was last handed over; what is not output of a host counts as one.
     fresh: usize,
     /// Nothing is handed over before, unless there is reason.
@@ -81,6 +83,7 @@ impl Engine {
             stop,
             targets,
             asking: false,
+            hushed: false,
             fresh: 0,
             hand_over_next: None,
             backlog: false,
@@ -244,6 +247,7 @@ impl Engine {
                 input.hold(self.asking);
             }
             self.output.hold_progress(self.asking);
+            self.hushed = false;
             self.fresh += VERY_MUCH;
         }
         for (level, text) in self.outside.notices() {
@@ -259,6 +263,7 @@ impl Engine {
             self.finish(now);
         }
         self.hand_over(now, VERY_MUCH);
+        self.hushed = self.asking && self.outside.asks_on_terminal() && self.output.is_on_terminal();
         // The progress line was taken away above, and whoever asks writes to the terminal by itself.
         if self.writer.is_idle() {
             self.outside.terminal_is_free();
@@ -272,7 +277,7 @@ impl Engine {
     fn hand_over(&mut self, now: Instant, much: usize) {
         let at_once = self.over || self.backlog || self.fresh >= much;
         let early = self.hand_over_next.is_some_and(|at| at > now);
-        if !at_once && (early || self.fresh == 0) {
+        if (self.hushed && !self.over) || !at_once && (early || self.fresh == 0) {
             return;
         }
         while self.writer.has_room()
@@ -288,7 +293,7 @@ impl Engine {
 
     /// When output that waits is handed over.
     fn hand_over_at(&self) -> Option<Instant> {
-        self.hand_over_next.filter(|_| self.fresh > 0)
+        self.hand_over_next.filter(|_| self.fresh > 0 && !self.hushed)
     }
 
     /// No more output will come.

@@ -66,6 +66,11 @@ impl Questions {
 }
 
 impl Outside {
+    /// Whether somebody is being asked on the terminal.
+    pub(super) fn asks_on_terminal(&self) -> bool {
+        matches!(self.questions.asking, Some(Prompt::Terminal(_)))
+    }
+
     /// Asks one thing at a time.
     pub(super) fn ask_next(&mut self, now: Instant, net: &mut Net) {
         while self.questions.asking.is_none()

@@ -2,7 +2,7 @@
 //! terminal is left when the process is stopped, continued or told not to wait; never whether to ask.
 //!
 //! Two ends: an [`Asker`] on a thread, which waits for the line, and the loop's [`Prompt`], which hears the signals.
-//! A byte between them means "ask again", the end of it "nobody wants to know any more".
+//! A byte between them means "ask again" or "the terminal is free", the end of it "nobody wants to know any more".
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -27,6 +27,12 @@ const FREE_WITHIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 500_000_000,
 };
+
+/// The question is to be asked again, unless it still stands.
+const AGAIN: u8 = b'a';
+
+/// The question may be shown.
+const FREE: u8 = b'f';
 
 /// The loop's end: while it is kept, somebody is being asked.
 #[derive(Debug)]
@@ -101,7 +107,7 @@ impl Prompt {
     /// The loop has nothing of its own on the terminal any more: the question may be shown.
     pub(crate) fn may_show(&mut self) {
         if std::mem::take(&mut self.waits) {
-            self.ask_again();
+            self.tell(FREE);
         }
     }
 
@@ -112,8 +118,12 @@ impl Prompt {
 
     /// The process goes on: asks again, unless the question still stands.
     pub(crate) fn ask_again(&self) {
+        self.tell(AGAIN);
+    }
+
+    fn tell(&self, what: u8) {
         // Full or closed: the thread has been told, or is done.
-        let _ = (&self.asker).write(b".");
+        let _ = (&self.asker).write(&[what]);
     }
 
     /// Nobody waits for the answer any more.
@@ -145,6 +155,10 @@ impl Asker {
             if self.is_told()? {
                 if self.owner.read(&mut *byte)? == 0 {
                     return Err(given_up());
+                }
+                // It was not waited for: asking again would take away what has been typed since.
+                if *byte == [FREE] {
+                    continue;
                 }
                 // Stopped without a warning, with the question still there and nothing shown: nothing to repeat.
                 if echo == Echo::Shown || !self.terminal.is_silent()? {

@@ -3,43 +3,31 @@
 
 use std::fs;
 use std::os::unix::net::UnixListener;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use crate::rig::{Rig, wait_for, write_key};
+use crate::agents;
+use crate::rig::{Rig, write_key};
 
 /// A real agent with one key.
 struct Agent {
-    process: Child,
+    _process: agents::Agent,
     key: String,
 }
 
 impl Agent {
     fn new(rig: &Rig) -> Self {
-        let socket = rig.text("agent");
-        let process = Command::new("ssh-agent")
-            .args(["-D", "-a", &socket])
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("no ssh-agent: apt-get install openssh-client");
-        wait_for("the agent", || rig.path("agent").exists());
+        let process = agents::Agent::start(rig);
         let key = write_key(&rig.path("in_agent"));
-        let added = Command::new("ssh-add")
-            .args(["-q", &rig.text("in_agent")])
-            .env("SSH_AUTH_SOCK", &socket)
-            .status();
-        assert!(added.unwrap().success());
+        process.add(&[&rig.text("in_agent")]);
         rig.configure(&format!(
-            "Match all\n  IdentityAgent {socket}\n  IdentitiesOnly yes\nMatch all\n"
+            "Match all\n  IdentityAgent {}\n  IdentitiesOnly yes\nMatch all\n",
+            rig.text("agent")
         ));
         let key = key.split(' ').take(2).collect::<Vec<_>>().join(" ");
-        Self { process, key }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        Self {
+            _process: process,
+            key,
+        }
     }
 }
 

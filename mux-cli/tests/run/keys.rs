@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use crate::rig::{Rig, wait_for, write_key};
+use crate::agents::Agent;
+use crate::rig::{Rig, write_key};
 
 /// The answer of a server that accepts only keys that we don't have.
 pub(crate) fn denied(rig: &Rig, why: &str) -> String {
@@ -176,37 +177,13 @@ fn a_passphrase_is_asked_for_once_for_all_hosts() {
     assert!(!rest.contains("secret"));
 }
 
-struct Agent(Child);
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A real agent that holds the key, which is in no file any more.
 fn agent(rig: &Rig) -> Agent {
-    let socket = rig.path("agent");
-    let agent = Command::new("ssh-agent")
-        .arg("-D")
-        .arg("-a")
-        .arg(&socket)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let agent = Agent(agent);
-    wait_for("the agent", || socket.exists());
-    let add = Command::new("ssh-add")
-        .arg("-q")
-        .arg(rig.path("id"))
-        .env("SSH_AUTH_SOCK", &socket)
-        .status()
-        .unwrap();
-    assert!(add.success());
+    let agent = Agent::start(rig);
+    agent.add(&[&rig.text("id")]);
     fs::remove_file(rig.path("id")).unwrap();
     fs::remove_file(rig.path("id.pub")).unwrap();
-    rig.configure(&format!("IdentityAgent {}", socket.display()));
+    rig.configure(&format!("IdentityAgent {}", rig.text("agent")));
     agent
 }
 

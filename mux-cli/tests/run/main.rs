@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod agents;
 mod asking;
 mod certificates;
 mod configuration;

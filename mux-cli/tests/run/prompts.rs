@@ -170,14 +170,14 @@ fn ctrl_c_at_the_question_of_one_host_leaves_alone_what_runs_on_another() {
     lock(&rig);
     let config = format!("Host web1\n  IdentityFile {}\nHost *", rig.text("plain"));
     rig.configure(&config);
-    let command = format!("echo $$ > {}; echo ready; exec sleep 600", rig.text("pid"));
+    let command = format!("echo $$ > {}; exec sleep 600", rig.text("pid"));
     let args = ["-f", "2", "-w", "web1,web2", "--", &command];
     let mut child = rig.on_terminal(&args).spawn().unwrap();
     let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut seen = String::new();
-    while !(seen.contains("ready") && seen.contains(ASKED)) {
-        seen += &read_until(&mut screen, if seen.contains("ready") { ASKED } else { "ready" });
-    }
+    read_until(&mut screen, ASKED);
+    wait_for("the command on the other host", || {
+        std::fs::read_to_string(rig.path("pid")).is_ok_and(|pid| pid.ends_with('\n'))
+    });
     keys.write_all(CTRL_C).unwrap();
     let seen = read_until(&mut screen, "command: web1 (");
     assert!(seen.contains("Ctrl-C again stops what runs"), "{seen}");

@@ -2,10 +2,11 @@
 //! one host only.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
+use crate::agents::Agent;
 use crate::keys::denied;
-use crate::rig::{Ran, Rig, wait_for, write_key};
+use crate::rig::{Ran, Rig, write_key};
 
 /// A server that lets in whom the authority `ca` has signed, and nobody else.
 fn rig() -> Rig {
@@ -199,33 +200,10 @@ fn renewed_keys_and_certificates_are_read_anew_at_each_connection() {
     );
 }
 
-pub(crate) struct Agent(Child);
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A real agent that holds `id`, added with these arguments.
 pub(crate) fn agent(rig: &Rig, args: &[&str]) -> Agent {
-    let socket = rig.path("agent");
-    let agent = Command::new("ssh-agent")
-        .args(["-D", "-a"])
-        .arg(&socket)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let agent = Agent(agent);
-    wait_for("the agent", || socket.exists());
-    let add = Command::new("ssh-add")
-        .arg("-q")
-        .args(args)
-        .arg(rig.path("id"))
-        .env("SSH_AUTH_SOCK", &socket)
-        .status();
-    assert!(add.unwrap().success());
+    let agent = Agent::start(rig);
+    agent.add(&[args, &[&rig.text("id")]].concat());
     agent
 }
 

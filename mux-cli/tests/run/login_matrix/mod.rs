@@ -4,13 +4,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 mod servers;
 
 use self::servers::{Server, Software, methods_of_openssh};
-use crate::rig::{Rig, wait_for, write_key};
+use crate::agents::Agent;
+use crate::rig::{Rig, write_key};
 
 /// Longer than the server takes to write down what it has answered.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -56,15 +57,6 @@ struct Case {
     proof: Proof,
     outcome: Outcome,
     _agent: Option<Agent>,
-}
-
-struct Agent(Child);
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 impl Case {
@@ -243,21 +235,8 @@ fn prepare_keys(rig: &Rig, proof: Proof, outcome: Outcome) -> Option<Agent> {
 
 /// An agent with the key, which is in no file any more.
 fn agent(rig: &Rig) -> Agent {
-    let socket = rig.path("agent");
-    let agent = Command::new("ssh-agent")
-        .arg("-D")
-        .arg("-a")
-        .arg(&socket)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let agent = Agent(agent);
-    // Its socket is there before it listens.
-    wait_for("the agent to take the key", || {
-        let mut add = Command::new("ssh-add");
-        add.arg("-q").arg(rig.path("id")).env("SSH_AUTH_SOCK", &socket);
-        add.stderr(Stdio::null()).status().unwrap().success()
-    });
+    let agent = Agent::start(rig);
+    agent.add(&[&rig.text("id")]);
     fs::remove_file(rig.path("id")).unwrap();
     fs::remove_file(rig.path("id.pub")).unwrap();
     agent
