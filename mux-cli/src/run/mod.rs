@@ -36,6 +36,7 @@ mod other_ways;
 mod outside;
 mod outward;
 mod pipe;
+mod preparing;
 mod profile;
 mod prompting;
 mod proxies;
