@@ -36,6 +36,7 @@ mod retry;
 mod riding;
 mod session;
 mod shared;
+mod source;
 mod stall;
 mod stdin;
 mod window;
@@ -56,6 +57,7 @@ pub use request::{
     Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request,
     Route, SshOptions, Ticket, Transport, Wish,
 };
+pub use source::Source;
 
 use children::Children;
 use hop::{Note, Role};
@@ -100,7 +102,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 hops: IdMap::default(),
                 notes: VecDeque::new(),
                 parking: Parking::default(),
-                lingering: std::collections::HashMap::new(),
+                lingering: linger::Lingering::default(),
                 max_window: window::fair(fanout.min(expected)),
                 held: false,
             },

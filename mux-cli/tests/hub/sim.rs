@@ -762,7 +762,12 @@ pub(crate) fn transmit<P: Protocol>(end: &mut P, now: Instant) -> Bytes {
 impl Links for Network {
     type Key = usize;
 
-    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<usize, NoLink> {
+    fn connect(
+        &mut self,
+        to: SocketAddr,
+        _from: Option<SocketAddr>,
+        client: Client,
+    ) -> Result<usize, NoLink> {
         if self.links.len() >= self.most_links.unwrap_or(usize::MAX) {
             return Err(NoLink::Descriptors);
         }

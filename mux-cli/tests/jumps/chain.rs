@@ -100,6 +100,37 @@ fn three_jump_hosts_each_have_their_own_user_key_and_known_hosts() {
 }
 
 #[test]
+fn each_stop_is_bound_by_its_own_configuration_where_it_connects_from_here() {
+    let chain = Chain::new();
+    let more = ["address", "add", "10.0.1.77/24", "dev", "down0"];
+    chain.network.ip_in(0, &more);
+    // Only the first stop is connected to from here: what stands for the others is for those who connect to them.
+    chain.configure("Host web gate2\n  BindAddress 192.0.2.1\nHost gate1\n  BindAddress 10.0.1.77\n");
+    chain.check(&["-w", "web", "--", "echo", "there"], (0, "web: there\n", ""));
+    assert_eq!(
+        chain
+            .network
+            .logged(1, "Accepted publickey for daemon from 10.0.1.77 "),
+        1
+    );
+    chain.configure("Host gate1\n  BindInterface down0\n");
+    chain.check(&["-w", "web", "--", "echo", "there"], (0, "web: there\n", ""));
+    assert_eq!(
+        chain
+            .network
+            .logged(1, "Accepted publickey for daemon from 10.0.1.1 "),
+        1
+    );
+    // An interface that has no address is as good as none.
+    chain.network.ip_in(0, &["link", "add", "idle0", "type", "veth"]);
+    chain.network.ip_in(0, &["link", "set", "idle0", "up"]);
+    chain.configure("Host gate1\n  BindInterface idle0\n");
+    let dir = chain.network.dir.path().display();
+    let stderr = format!("mux: via gate1: {dir}/config line 2: BindInterface idle0: it has no address\n");
+    chain.check(&["-w", "web", "--", "true"], (2, "", &stderr));
+}
+
+#[test]
 fn the_hosts_of_the_command_line_are_the_way_whatever_the_configuration_says() {
     let chain = Chain::new();
     chain.configure("Host web\n  ProxyJump nowhere\n");
