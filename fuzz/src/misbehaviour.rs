@@ -132,6 +132,57 @@ fn number(contents: &[u8]) -> u32 {
         .map_or(u32::MAX, u32::from_be_bytes)
 }
 
+/// Which server it is, or that it is a jump host.
+fn kind(setup: u8) -> u8 {
+    setup >> 1 & 0b111
+}
+
+fn server(setup: u8) -> ServerConfig {
+    let mut config = ServerConfig::new(
+        Seed::from_openssh(USER_SEED)
+            .and_then(|seed| seed.host_key().ok())
+            .expect("a sound key file"),
+        if setup & 0b0000_0001 == 0 {
+            Authorized::AnyKey
+        } else {
+            Authorized::Nobody
+        },
+    );
+    config.host_keys = Arc::clone(&HOST);
+    // Where no key is accepted, what somebody says is.
+    config.proofs = Arc::new(Proofs::any_of(&AuthMethod::ALL));
+    let kind = kind(setup);
+    config.ident = IDENTS[usize::from(kind) % IDENTS.len()].to_owned();
+    config.forwards = kind == JUMP_HOST;
+    config
+}
+
+fn client(setup: u8) -> ClientConfig {
+    let mut client = ClientConfig {
+        user: "u".to_owned(),
+        identities: vec![Identity {
+            key: USER.public().clone(),
+            certificate: None,
+            proven: setup & 0b0001_0000 == 0,
+            hardware: false,
+        }],
+        methods: Methods {
+            order: AuthMethod::ALL.to_vec(),
+            passwords: 2,
+            ..Methods::default()
+        },
+        spare: setup & 0b0010_0000 != 0,
+        cautious: setup & 0b0100_0000 != 0,
+        host_keys: true,
+        ..ClientConfig::default()
+    };
+    client
+        .algorithms
+        .set_kex("curve25519-sha256")
+        .expect("this build has it");
+    client
+}
+
 struct Pair {
     client: Client,
     server: Server,
@@ -149,45 +200,8 @@ struct Pair {
 impl Pair {
     fn new(setup: u8, plan: Plan) -> Self {
         let now = Instant::now();
-        let mut config = ServerConfig::new(
-            Seed::from_openssh(USER_SEED)
-                .and_then(|seed| seed.host_key().ok())
-                .expect("a sound key file"),
-            if setup & 0b0000_0001 == 0 {
-                Authorized::AnyKey
-            } else {
-                Authorized::Nobody
-            },
-        );
-        config.host_keys = Arc::clone(&HOST);
-        // Where no key is accepted, what somebody says is.
-        config.proofs = Arc::new(Proofs::any_of(&AuthMethod::ALL));
-        let kind = setup >> 1 & 0b111;
-        config.ident = IDENTS[usize::from(kind) % IDENTS.len()].to_owned();
-        config.forwards = kind == JUMP_HOST;
-        let mut client = ClientConfig {
-            user: "u".to_owned(),
-            identities: vec![Identity {
-                key: USER.public().clone(),
-                certificate: None,
-                proven: setup & 0b0001_0000 == 0,
-                hardware: false,
-            }],
-            methods: Methods {
-                order: AuthMethod::ALL.to_vec(),
-                passwords: 2,
-                ..Methods::default()
-            },
-            spare: setup & 0b0010_0000 != 0,
-            cautious: setup & 0b0100_0000 != 0,
-            host_keys: true,
-            ..ClientConfig::default()
-        };
-        client
-            .algorithms
-            .set_kex("curve25519-sha256")
-            .expect("this build has it");
-        let mut client = Client::new(client);
+        let mut client = Client::new(client(setup));
+        let kind = kind(setup);
         let count = if setup & 0b1000_0000 == 0 { 1 } else { 3 };
         let commands = (0..count).map(|_| {
             let exec = Exec {
@@ -206,7 +220,7 @@ impl Pair {
         channels.extend(&ways);
         Self {
             client,
-            server: Server::new(Arc::new(config), plan),
+            server: Server::new(Arc::new(server(setup)), plan),
             now,
             channels: channels.into_iter().map(|channel| (channel, false)).collect(),
             ways,
@@ -311,14 +325,7 @@ impl Pair {
                 Event::Sign {
                     id, algorithm, data, ..
                 } => self.client.answer_signature(id, USER.sign(algorithm, &data).ok()),
-                Event::Prompt { id, prompt } => {
-                    let count = match prompt {
-                        Prompt::Password { .. } => 1,
-                        Prompt::Interactive { fields, .. } => fields.len(),
-                    };
-                    let answers = vec![Secret::from("secret".to_owned()); count];
-                    self.client.answer_prompt(id, Some(&answers));
-                }
+                Event::Prompt { id, prompt } => self.client.answer_prompt(id, Some(&answers(&prompt))),
                 Event::Output {
                     channel,
                     stream,
@@ -381,6 +388,14 @@ impl Pair {
             "a channel without a last word"
         );
     }
+}
+
+fn answers(prompt: &Prompt) -> Vec<Secret> {
+    let count = match prompt {
+        Prompt::Password { .. } => 1,
+        Prompt::Interactive { fields, .. } => fields.len(),
+    };
+    vec![Secret::from("secret".to_owned()); count]
 }
 
 fn transmit<P: Protocol>(peer: &mut P, now: Instant) -> BytesMut {
