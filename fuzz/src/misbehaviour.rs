@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use mux_proto::{Close, Protocol, SendQueue};
 use mux_ssh::Secret;
-use mux_ssh::client::{AuthMethod, Client, ClientConfig, Event, Exec, Identity, Methods, Prompt};
+use mux_ssh::client::{
+    AuthMethod, ChannelId, Client, ClientConfig, DirectTcpip, Event, Exec, Identity, Methods, Prompt,
+};
 use mux_ssh::keys::PrivateKey;
 use mux_ssh::server::key_file::Seed;
 use mux_ssh::server::{self, Act, Authorized, Moment, Plan, Point, Proofs, Server, ServerConfig};
@@ -46,6 +48,12 @@ const IDENTS: [&str; 7] = [
     "SSH-2.0-paramiko_5.1.0",
     "SSH-2.0-Unheard_1",
 ];
+
+/// In the place of one of those: the server is a jump host, and connections through it are asked for beside the command.
+const JUMP_HOST: u8 = 7;
+
+/// Where those lead: to one that is made, one that is refused, and one about which nothing is said.
+const BEHIND: [u16; 3] = [22, 23, 24];
 
 /// More than this without an end is a hang: the longest flood takes three rounds.
 const MAX_ROUNDS: usize = 2_000;
@@ -124,11 +132,65 @@ fn number(contents: &[u8]) -> u32 {
         .map_or(u32::MAX, u32::from_be_bytes)
 }
 
+/// Which server it is, or that it is a jump host.
+fn kind(setup: u8) -> u8 {
+    setup >> 1 & 0b111
+}
+
+fn server(setup: u8) -> ServerConfig {
+    let mut config = ServerConfig::new(
+        Seed::from_openssh(USER_SEED)
+            .and_then(|seed| seed.host_key().ok())
+            .expect("a sound key file"),
+        if setup & 0b0000_0001 == 0 {
+            Authorized::AnyKey
+        } else {
+            Authorized::Nobody
+        },
+    );
+    config.host_keys = Arc::clone(&HOST);
+    // Where no key is accepted, what somebody says is.
+    config.proofs = Arc::new(Proofs::any_of(&AuthMethod::ALL));
+    let kind = kind(setup);
+    config.ident = IDENTS[usize::from(kind) % IDENTS.len()].to_owned();
+    config.forwards = kind == JUMP_HOST;
+    config
+}
+
+fn client(setup: u8) -> ClientConfig {
+    let mut client = ClientConfig {
+        user: "u".to_owned(),
+        identities: vec![Identity {
+            key: USER.public().clone(),
+            certificate: None,
+            proven: setup & 0b0001_0000 == 0,
+            hardware: false,
+        }],
+        methods: Methods {
+            order: AuthMethod::ALL.to_vec(),
+            passwords: 2,
+            ..Methods::default()
+        },
+        spare: setup & 0b0010_0000 != 0,
+        cautious: setup & 0b0100_0000 != 0,
+        host_keys: true,
+        ..ClientConfig::default()
+    };
+    client
+        .algorithms
+        .set_kex("curve25519-sha256")
+        .expect("this build has it");
+    client
+}
+
 struct Pair {
     client: Client,
     server: Server,
     now: Instant,
-    commands: Vec<(mux_ssh::client::ChannelId, bool)>,
+    /// Commands and connections through the server, and whether each has had its last word.
+    channels: Vec<(ChannelId, bool)>,
+    /// The connections among them.
+    ways: Vec<ChannelId>,
     error: Option<mux_ssh::Error>,
     unread: BytesMut,
     server_unread: BytesMut,
@@ -138,58 +200,30 @@ struct Pair {
 impl Pair {
     fn new(setup: u8, plan: Plan) -> Self {
         let now = Instant::now();
-        let mut config = ServerConfig::new(
-            Seed::from_openssh(USER_SEED)
-                .and_then(|seed| seed.host_key().ok())
-                .expect("a sound key file"),
-            if setup & 0b0000_0001 == 0 {
-                Authorized::AnyKey
-            } else {
-                Authorized::Nobody
-            },
-        );
-        config.host_keys = Arc::clone(&HOST);
-        // Where no key is accepted, what somebody says is.
-        config.proofs = Arc::new(Proofs::any_of(&AuthMethod::ALL));
-        config.ident = IDENTS[usize::from(setup >> 1 & 0b111) % IDENTS.len()].to_owned();
-        let mut client = ClientConfig {
-            user: "u".to_owned(),
-            identities: vec![Identity {
-                key: USER.public().clone(),
-                certificate: None,
-                proven: setup & 0b0001_0000 == 0,
-                hardware: false,
-            }],
-            methods: Methods {
-                order: AuthMethod::ALL.to_vec(),
-                passwords: 2,
-                ..Methods::default()
-            },
-            spare: setup & 0b0010_0000 != 0,
-            cautious: setup & 0b0100_0000 != 0,
-            host_keys: true,
-            ..ClientConfig::default()
-        };
-        client
-            .algorithms
-            .set_kex("curve25519-sha256")
-            .expect("this build has it");
-        let mut client = Client::new(client);
+        let mut client = Client::new(client(setup));
+        let kind = kind(setup);
         let count = if setup & 0b1000_0000 == 0 { 1 } else { 3 };
-        let commands = (0..count)
-            .map(|_| {
-                let exec = Exec {
-                    command: Bytes::from_static(b"command"),
-                    ..Exec::default()
-                };
-                (client.exec(now, exec), false)
-            })
-            .collect();
+        let commands = (0..count).map(|_| {
+            let exec = Exec {
+                command: Bytes::from_static(b"command"),
+                ..Exec::default()
+            };
+            client.exec(now, exec)
+        });
+        let mut channels: Vec<ChannelId> = commands.collect();
+        let ports = BEHIND.into_iter().filter(|_| kind == JUMP_HOST);
+        let ways = ports.map(|port| {
+            let host = "behind".to_owned();
+            client.direct_tcpip(now, DirectTcpip { host, port })
+        });
+        let ways: Vec<ChannelId> = ways.collect();
+        channels.extend(&ways);
         Self {
             client,
-            server: Server::new(Arc::new(config), plan),
+            server: Server::new(Arc::new(server(setup)), plan),
             now,
-            commands,
+            channels: channels.into_iter().map(|channel| (channel, false)).collect(),
+            ways,
             error: None,
             unread: BytesMut::new(),
             server_unread: BytesMut::new(),
@@ -230,6 +264,16 @@ impl Pair {
                     self.server.reply(session, Bytes::from_static(b"hello\n"), 3);
                 }
                 server::Event::Stdin { session, data } => self.server.consume(session, data.len()),
+                server::Event::DirectTcpip { session, port, .. } => {
+                    match BEHIND.iter().position(|to| *to == port) {
+                        Some(0) => {
+                            self.server.accept(session);
+                            self.server.stdout(session, Bytes::from_static(b"SSH-2.0-x\r\n"));
+                        }
+                        Some(1) => self.server.refuse(session, 2, "Connection refused"),
+                        Some(_) | None => {}
+                    }
+                }
                 server::Event::Authenticated { .. }
                 | server::Event::Env { .. }
                 | server::Event::StdinEof { .. }
@@ -237,7 +281,6 @@ impl Pair {
                 | server::Event::Room { .. }
                 | server::Event::SessionClosed { .. }
                 | server::Event::Answer { .. }
-                | server::Event::DirectTcpip { .. }
                 | server::Event::Disconnected { .. } => {}
             }
         }
@@ -282,14 +325,7 @@ impl Pair {
                 Event::Sign {
                     id, algorithm, data, ..
                 } => self.client.answer_signature(id, USER.sign(algorithm, &data).ok()),
-                Event::Prompt { id, prompt } => {
-                    let count = match prompt {
-                        Prompt::Password { .. } => 1,
-                        Prompt::Interactive { fields, .. } => fields.len(),
-                    };
-                    let answers = vec![Secret::from("secret".to_owned()); count];
-                    self.client.answer_prompt(id, Some(&answers));
-                }
+                Event::Prompt { id, prompt } => self.client.answer_prompt(id, Some(&answers(&prompt))),
                 Event::Output {
                     channel,
                     stream,
@@ -300,13 +336,23 @@ impl Pair {
                 }
                 Event::ChannelFailed { channel, .. } | Event::ChannelClosed { channel } => {
                     assert!(!self.is_over(channel), "a second last word");
-                    let command = self.commands.iter_mut().find(|(id, _)| *id == channel);
-                    command.expect("a command that there is").1 = true;
+                    let known = self.channels.iter_mut().find(|(id, _)| *id == channel);
+                    known.expect("a channel that there is").1 = true;
                 }
                 Event::AgentOpened { .. } => panic!("no agent was offered"),
-                Event::Opened { .. }
+                Event::Opened { channel } => {
+                    // What leads through the server takes what it is given, and that ends with it.
+                    if self
+                        .client
+                        .write_stdin(channel, Bytes::from_static(b"SSH-2.0-y\r\n"))
+                        .is_ok()
+                    {
+                        self.client.finish_stdin(channel);
+                    }
+                }
+                Event::Eof { channel } if self.ways.contains(&channel) => self.client.close_channel(channel),
+                Event::Eof { .. }
                 | Event::HostKeysProven(_)
-                | Event::Eof { .. }
                 | Event::ExitStatus { .. }
                 | Event::ExitSignal { .. }
                 | Event::StdinRoom { .. }
@@ -327,8 +373,8 @@ impl Pair {
         any
     }
 
-    fn is_over(&self, channel: mux_ssh::client::ChannelId) -> bool {
-        self.commands.iter().any(|(id, over)| *id == channel && *over)
+    fn is_over(&self, channel: ChannelId) -> bool {
+        self.channels.iter().any(|(id, over)| *id == channel && *over)
     }
 
     fn check(&mut self) {
@@ -338,10 +384,18 @@ impl Pair {
         let again = self.client.handle_input(self.now, &mut BytesMut::from(&b"x"[..]));
         assert_eq!(again, Err(error), "errors are sticky");
         assert!(
-            self.commands.iter().all(|(_, over)| *over),
-            "a command without a last word"
+            self.channels.iter().all(|(_, over)| *over),
+            "a channel without a last word"
         );
     }
+}
+
+fn answers(prompt: &Prompt) -> Vec<Secret> {
+    let count = match prompt {
+        Prompt::Password { .. } => 1,
+        Prompt::Interactive { fields, .. } => fields.len(),
+    };
+    vec![Secret::from("secret".to_owned()); count]
 }
 
 fn transmit<P: Protocol>(peer: &mut P, now: Instant) -> BytesMut {

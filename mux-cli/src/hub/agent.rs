@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use mux_ssh::client::ChannelId;
 
-use super::job::{Context, Job};
+use super::job::Job;
 use super::phase::Phase;
+use super::shared::Context;
 use super::{Level, Links, Transport};
 
 impl<K: Copy + Eq + Hash> Job<K> {

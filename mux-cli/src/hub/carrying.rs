@@ -7,8 +7,9 @@ use mux_ssh::client::{ChannelFailure, ChannelId, DirectTcpip};
 
 use super::countdown::Countdown;
 use super::hop::{Note, Rider, Role};
-use super::job::{Context, Job};
+use super::job::Job;
 use super::phase::Phase;
+use super::shared::Context;
 use super::{Failure, Links, RequestId, Status};
 
 impl<K: Copy + Eq + Hash> Job<K> {

@@ -6,7 +6,8 @@ use std::hash::Hash;
 use mux_ssh::Client;
 use mux_ssh::client::{ChannelId, ClientConfig, Exec, Stdin};
 
-use super::job::{Context, Job};
+use super::job::Job;
+use super::shared::Context;
 use super::{Links, SshOptions, Transport};
 
 impl<K: Copy + Eq + Hash> Job<K> {

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use mux_ssh::client::ChannelId;
 
-use super::job::{Context, Job};
+use super::job::Job;
 use super::pace::{self, Door};
 use super::phase::{Phase, Session};
 use super::race::{Race, Runner};
+use super::shared::Context;
 use super::{
     Action, Failure, Family, Links, NoLink, Prepared, Route, Source, Stage, Status, Transport, outcome,
 };

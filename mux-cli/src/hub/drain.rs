@@ -7,8 +7,9 @@ use std::hash::Hash;
 use bytes::Bytes;
 use mux_ssh::client;
 
-use super::job::{Context, Job};
+use super::job::Job;
 use super::phase::Phase;
+use super::shared::Context;
 use super::{Event, Level, Links, StreamKind};
 
 /// Bytes that were passed on and not consumed, and those that were not passed on.

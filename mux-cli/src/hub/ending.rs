@@ -8,8 +8,9 @@ use std::io::ErrorKind;
 use mux_core::LinkError;
 use mux_ssh::Error;
 
-use super::job::{Context, Job};
+use super::job::Job;
 use super::phase::{Phase, Session};
+use super::shared::Context;
 use super::{Action, Failure, Level, Links, Status, outcome, retry};
 
 impl<K: Copy + Eq + Hash> Job<K> {

@@ -1,63 +1,26 @@
 //! One request on its way: which phase it is in, what time it has left, and how it ends. The steps of each phase are
 //! in `connect`, `session` and `kill`; this file never talks to a link but to end it.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::caution::Caution;
-use super::children::Children;
 use super::countdown::Countdown;
 use super::drain::Unread;
-use super::hop::{Hop, Note, Role};
-use super::ids::IdMap;
+use super::hop::{Note, Role};
 use super::kill::Killing;
-use super::linger::Lingering;
 use super::openssh::Child;
-use super::pace::{Endpoints, Fanout};
-use super::parked::Parking;
 use super::phase::{Phase, Session};
+use super::shared::Context;
 use super::stdin::Feed;
 use super::{
-    Action, Event, Failure, Level, Links, NoLink, Outcome, Prepared, Request, RequestId, Route, Stage,
-    Status, Ticket,
+    Action, Event, Failure, Level, Links, NoLink, Outcome, Prepared, Request, Route, Stage, Status, Ticket,
 };
 use super::{Timings, outcome};
 
 /// A host that says nothing for this long in connect or authentication stops counting against the fanout: a healthy
 /// one needs a few round trips, and no round trip on Earth takes a second.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
-
-/// What the steps of a job may touch besides the job.
-#[derive(Debug)]
-pub(super) struct Context<'a, L: Links> {
-    pub(super) now: Instant,
-    pub(super) links: &'a mut L,
-    pub(super) shared: &'a mut Shared<L::Key>,
-}
-
-/// What all jobs of a hub share.
-#[derive(Debug)]
-pub(super) struct Shared<K> {
-    pub(super) fanout: Fanout,
-    pub(super) endpoints: Endpoints,
-    pub(super) children: Children,
-    pub(super) by_link: IdMap<K, RequestId>,
-    pub(super) timers: BTreeSet<(Instant, RequestId)>,
-    /// Something of ours was lacking for a link: nothing is started before.
-    pub(super) short: Option<(NoLink, Instant)>,
-    pub(super) actions: VecDeque<(Ticket, Action)>,
-    pub(super) events: VecDeque<Event>,
-    pub(super) left_running: Vec<RequestId>,
-    pub(super) hops: IdMap<RequestId, Hop>,
-    /// What jobs have to say to each other; passed on before anything else happens.
-    pub(super) notes: VecDeque<(RequestId, Note<K>)>,
-    pub(super) parking: Parking,
-    pub(super) lingering: Lingering<K>,
-    pub(super) max_window: u32,
-    /// Nothing more is to start, not even once more.
-    pub(super) held: bool,
-}
 
 /// How the command itself ended.
 #[derive(Clone, Debug, Default)]

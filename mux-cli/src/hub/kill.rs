@@ -8,8 +8,9 @@ use bytes::Bytes;
 use mux_proto::Protocol;
 use mux_ssh::client::{ChannelId, Event, Exec, Stdin};
 
-use super::job::{Context, Job};
+use super::job::Job;
 use super::phase::Phase;
+use super::shared::Context;
 use super::{Links, Reason, Stage, links};
 
 /// How long a command has to end after `signal` TERM: OpenSSH ignores the request for root and forced commands, and

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use mux_ssh::client::Event as Said;
 use mux_ssh::keys::PublicKey;
 
-use super::job::{Context, Job};
+use super::job::Job;
 use super::pace::Door;
 use super::phase::{self, Phase, Session};
+use super::shared::Context;
 use super::{Action, Hub, LinkEvent, Links, Ticket, Transport};
 
 /// Longer than a round trip takes anywhere, and nothing that anybody notices where it takes that long.

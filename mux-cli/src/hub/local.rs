@@ -4,8 +4,9 @@ use std::hash::Hash;
 
 use bytes::Bytes;
 
-use super::job::{Context, Ended, Job};
+use super::job::{Ended, Job};
 use super::phase::Phase;
+use super::shared::Context;
 use super::{Links, Stage, Status, StreamKind, Transport, outcome};
 
 impl<K: Copy + Eq + Hash> Job<K> {

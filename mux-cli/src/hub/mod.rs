@@ -35,9 +35,11 @@ mod request;
 mod retry;
 mod riding;
 mod session;
+mod shared;
 mod source;
 mod stall;
 mod stdin;
+mod window;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::Hash;
@@ -60,22 +62,14 @@ pub use source::Source;
 use children::Children;
 use hop::{Note, Role};
 use ids::IdMap;
-use job::{Context, Job, Shared};
+use job::Job;
 use pace::{Endpoints, Fanout};
 use parked::Parking;
 use phase::Phase;
+use shared::{Context, Shared};
 
 /// Requests that may be under way above the fanout: those whose hosts have fallen silent.
 pub const MAX_AT_ONCE_ABOVE_FANOUT: usize = pace::MAX_SILENT;
-
-/// All windows of a run together: what the hosts may have sent and we not yet written.
-const MAX_WINDOWS: usize = 32 * 1024 * 1024;
-
-/// No channel needs more: 2 MiB in flight are 80 MB/s at 25 ms.
-const MAX_WINDOW: usize = 2 * 1024 * 1024;
-
-/// Every channel has this much, whatever the sum: it is what OpenSSH starts with for a terminal session.
-const MIN_WINDOW: usize = 64 * 1024;
 
 /// Runs requests, so many at a time, each on a connection of its own.
 ///
@@ -109,7 +103,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 notes: VecDeque::new(),
                 parking: Parking::default(),
                 lingering: linger::Lingering::default(),
-                max_window: window(fanout.min(expected)),
+                max_window: window::fair(fanout.min(expected)),
                 held: false,
             },
         }
@@ -396,10 +390,4 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         self.with_job(now, links, id, Job::begin);
         true
     }
-}
-
-/// What a channel may have in flight when so many share the memory: within the sum, or the minimum.
-fn window(channels: usize) -> u32 {
-    let fair = (MAX_WINDOWS / channels.max(1)).clamp(MIN_WINDOW, MAX_WINDOW);
-    u32::try_from(fair).expect("at most 2 MiB")
 }

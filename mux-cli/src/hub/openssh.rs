@@ -11,8 +11,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mux_ssh::Printable;
 
-use super::job::{Context, Ended, Job};
+use super::job::{Ended, Job};
 use super::phase::Phase;
+use super::shared::Context;
 use super::{Event, Level, Links, OpenSsh, Stage, Status, StreamKind};
 pub use log::LOG_VERBOSE;
 use log::Log;

@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use std::hash::Hash;
 
 use super::countdown::Countdown;
-use super::job::{Context, Job, Shared};
+use super::job::Job;
 use super::pace::Door;
 use super::phase::{Phase, Session};
+use super::shared::{Context, Shared};
 use super::{Hub, Judgement, Links, RequestId, Route, Stage};
 
 /// A request that waits for a judgement.

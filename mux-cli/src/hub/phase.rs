@@ -6,11 +6,11 @@ use std::hash::Hash;
 use mux_ssh::client::ChannelId;
 
 use super::Links;
-use super::job::Context;
 use super::pace::Door;
 use super::parked::Parked;
 use super::race::Race;
 use super::retry::Pause;
+use super::shared::Context;
 
 /// `SSH_DISCONNECT_BY_APPLICATION` (RFC 4253, section 11.1).
 const BY_APPLICATION: u32 = 11;

@@ -8,8 +8,9 @@ use mux_ssh::client::{AuthMethod, Prompt, QuestionId};
 use mux_ssh::{Error, Printable, Secret};
 
 use super::countdown::Countdown;
-use super::job::{Context, Job};
+use super::job::Job;
 use super::phase::Phase;
+use super::shared::Context;
 use super::{Action, Level, Links, Stage, Status, retry};
 
 impl<K: Copy + Eq + Hash> Job<K> {

@@ -3,8 +3,9 @@
 
 use std::hash::Hash;
 
-use super::job::{Context, Job};
+use super::job::Job;
 use super::session::one_line;
+use super::shared::Context;
 use super::{Level, Links};
 
 /// Lines that are kept, the last ones: programs say at the end why they end.

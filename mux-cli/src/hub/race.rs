@@ -8,8 +8,8 @@ use std::time::Instant;
 use mux_ssh::client::ChannelId;
 
 use super::hop::Note;
-use super::job::Context;
 use super::pace::Door;
+use super::shared::Context;
 use super::{Failure, Links, Request, Route};
 
 /// Connections that race to be the first that stands.

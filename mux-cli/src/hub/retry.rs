@@ -9,8 +9,9 @@ use mux_core::LinkError;
 use mux_ssh::Error;
 
 use super::countdown::Countdown;
-use super::job::{Context, Ended, Job};
+use super::job::{Ended, Job};
 use super::phase::Phase;
+use super::shared::Context;
 use super::{
     Action, Failure, Level, Links, OpenSsh, Reason, RequestId, Stage, Status, Timings, Transport, pace,
 };

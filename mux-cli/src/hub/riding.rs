@@ -6,9 +6,10 @@ use std::hash::Hash;
 use mux_ssh::client::{ChannelFailure, ChannelId, DirectTcpip};
 
 use super::hop::Note;
-use super::job::{Context, Job};
+use super::job::Job;
 use super::pace::Door;
 use super::phase::Phase;
+use super::shared::Context;
 use super::{Failure, Links, Route, Stage, Status, outcome};
 
 impl<K: Copy + Eq + Hash> Job<K> {

@@ -8,8 +8,9 @@ use mux_ssh::client::{self, ChannelFailure, ChannelId, Event as Said, QuestionId
 use mux_ssh::transport::ServerMemory;
 use mux_ssh::{Client, Printable};
 
-use super::job::{Context, Ended, Job};
+use super::job::{Ended, Job};
 use super::phase::Phase;
+use super::shared::Context;
 use super::{Action, Event, Judgement, Level, Links, Reason, Stage, Status, StreamKind, outcome};
 
 impl<K: Copy + Eq + Hash> Job<K> {

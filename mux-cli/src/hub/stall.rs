@@ -4,7 +4,8 @@
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-use super::job::{Context, Job, Shared};
+use super::job::Job;
+use super::shared::{Context, Shared};
 use super::{Hub, Links, NoLink};
 
 /// After a standstill every host has at least this long to say what it has to: what it said meanwhile may need further

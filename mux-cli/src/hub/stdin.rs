@@ -8,8 +8,9 @@ use std::hash::Hash;
 
 use bytes::Bytes;
 
-use super::job::{Context, Job};
+use super::job::Job;
 use super::phase::Phase;
+use super::shared::Context;
 use super::{Action, Links, Wish};
 
 /// What is sent before a server has opened the session: mux-ssh sends no more ahead, and what was sent so far can be

@@ -38,6 +38,7 @@ mod other_ways;
 mod outside;
 mod outward;
 mod pipe;
+mod preparing;
 mod profile;
 mod prompting;
 mod proxies;

@@ -89,3 +89,28 @@ fn much_output_and_much_input_pass_through_at_once() {
         16
     );
 }
+
+/// Its input fills what there is of room on its way and stays there; the others share that way.
+#[test]
+fn one_that_does_not_read_its_input_holds_up_none_that_shares_its_jump_host() {
+    let network = fleet();
+    let (input, read) = (network.path("input"), network.text("read"));
+    // More than both windows on the way take.
+    fs::write(&input, vec![b'x'; 12 << 20]).unwrap();
+    fs::write(&read, "").unwrap();
+    let stdin = format!("--stdin={}", input.display());
+    let command = format!(
+        "case $SSH_CONNECTION in *' 10.1.0.1 22') while [ $(wc -l <{read}) -lt 7 ]; do sleep 0.1; done;; esac; wc -c; \
+         echo x >>{read}"
+    );
+    let (status, stdout, stderr) =
+        network.run(&["--timeout", "100", &stdin, "-w", "10.1.0.[1-8]", "--", &command]);
+    assert_eq!((status, stderr.as_str()), (0, ""));
+    let whole = stdout.lines().filter(|line| line.ends_with(": 12582912"));
+    assert_eq!(whole.count(), 8, "{stdout}");
+    assert!(
+        stdout.lines().last().unwrap().starts_with("10.1.0.1: "),
+        "{stdout}"
+    );
+    assert_eq!(network.logged(1, "Accepted publickey"), 1);
+}
