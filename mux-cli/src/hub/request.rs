@@ -142,6 +142,8 @@ pub enum Action {
         key: PublicKey,
         /// The certificate that it was shown in, or what is wrong with that one.
         certificate: Option<Shown>,
+        /// The types of key that the server has, of those that it was offered.
+        types: Vec<KeyType>,
         /// The server runs on this machine, as far as its address tells.
         local: bool,
     },

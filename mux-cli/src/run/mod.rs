@@ -29,6 +29,7 @@ mod learning;
 mod lessons;
 mod limits;
 mod locals;
+mod looking;
 mod methods;
 mod net;
 mod offers;

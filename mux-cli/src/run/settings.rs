@@ -248,7 +248,7 @@ fn ssh_options(
     hosts: usize,
     forward_agent: Option<Arc<str>>,
 ) -> Result<SshOptions, String> {
-    let Ways { methods, left_out } = Ways::new(config, hosts <= 1);
+    let Ways { methods, left_out } = Ways::new(config, hosts <= 1).map_err(|error| error.to_string())?;
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
