@@ -1,6 +1,7 @@
-//! `cargo xtask interop`: our client against foreign servers; with `--debian SUITE` against the sshd of another Debian.
+//! `cargo xtask interop`: our client against foreign servers; with `--debian SUITE` against the sshd of another Debian, and
+//! our reading of ssh_config against its `ssh -G`.
 //!
-//! It decides which sshd the tests start, and makes the directory tree that another Debian's needs, below `target/`.
+//! It decides which sshd the tests start and which ssh they ask, and makes the directory tree that another Debian's needs, below `target/`.
 //! What is tested is the tests' own affair.
 
 use std::fs;
@@ -15,7 +16,7 @@ use nix::unistd::geteuid;
 use crate::test::setup;
 use crate::{command, paths};
 
-/// What a foreign root needs besides a minimal Debian.
+/// What a foreign root needs besides a minimal Debian; ssh comes with it.
 const PACKAGES: &str = "openssh-server";
 
 /// Starts the sshd of `$0`, with the directories of tests where it expects them, in a namespace that ends with it. The
@@ -24,6 +25,10 @@ const IN_ROOT: &str = r#"for dir in "$TESTS" "$KEYS"; do
     mkdir -p "$0$dir" && mount --bind "$dir" "$0$dir" || exit
 done
 mount -t proc proc "$0/proc" && exec chroot "$0" /usr/sbin/sshd "$@""#;
+
+/// Runs the ssh of `$0` with the same.
+const SSH_IN_ROOT: &str = r#"mkdir -p "$0$TESTS" && mount --bind "$TESTS" "$0$TESTS" || exit
+exec chroot "$0" /usr/bin/ssh "$@""#;
 
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Result<ExitCode> {
     let mut suite: Option<String> = None;
@@ -40,8 +45,15 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Result<ExitCode> {
     tests.env("MUX_TEST_PYTHON", setup::python());
     if let Some(suite) = suite {
         let root = debian(&suite)?;
-        tests.env("MUX_TEST_SSHD", starter(&suite, &root)?);
         println!("{}", version(&root)?);
+        if filters.is_empty() {
+            let mut oracle =
+                command::cargo(["test", "--locked", "-p", "mux-ssh", "--test", "ssh_config_oracle"]);
+            let ssh = starter(&root.with_file_name(format!("{suite}.ssh")), SSH_IN_ROOT, &root)?;
+            command::run(oracle.env("SSH_CONFIG_SSH", ssh))?;
+        }
+        let sshd = starter(&root.with_file_name(format!("{suite}.sshd")), IN_ROOT, &root)?;
+        tests.env("MUX_TEST_SSHD", sshd);
         // The other servers are no different from before.
         filters.push("openssh".to_owned());
     }
@@ -71,21 +83,20 @@ fn debian(suite: &str) -> Result<PathBuf> {
     Ok(root)
 }
 
-/// A program that takes sshd's arguments, beside the root.
-fn starter(suite: &str, root: &Path) -> Result<PathBuf> {
-    let path = root.with_file_name(format!("{suite}.sshd"));
+/// Makes a program that does `what` in the root, with whatever arguments it is given.
+fn starter(path: &Path, what: &str, root: &Path) -> Result<PathBuf> {
     let mut unshare = Command::new("unshare");
     unshare
-        .args(["--mount", "sh", "-c", IN_ROOT])
+        .args(["--mount", "sh", "-c", what])
         .arg(root)
         .env("TESTS", std::env::temp_dir())
         .env("KEYS", paths::target().join("tmp"));
     fs::write(
-        &path,
+        path,
         format!("#!/bin/sh\nexec env {} \"$@\"\n", command::line(&unshare)),
     )?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
-    Ok(path)
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+    Ok(path.to_owned())
 }
 
 fn version(root: &Path) -> Result<String> {

@@ -28,6 +28,10 @@ pub(super) fn command() -> Command {
     Command::new("config")
         .about("Show what the ssh configuration says about a host")
         .override_usage("mux config -G [OPTIONS] HOST\n       mux config --keywords")
+        .after_help(
+            "Printed is what ssh -G prints, as this program will have it: lists of algorithms hold those that it has, and keywords \
+            that change nothing here are left out; --keywords says which.",
+        )
         .args_override_self(true)
         .args(connection)
         .arg(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mux_ssh::client::Keepalive;
-use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Origin, YesNoAsk};
+use mux_ssh::config::{AddressFamily, HostConfig, HostKeyPolicy, Note, Origin, YesNoAsk};
 use mux_ssh::known_hosts::HostId;
 use mux_ssh::transport::RekeyLimits;
 
@@ -159,11 +159,14 @@ impl Settings {
             Some(alias) => HostId::alias(&alias.value),
             None => HostId::new(&config.hostname.value, config.port.value),
         };
-        let mut notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
+        let (passed_over, without_effect): (Vec<&Note>, Vec<&Note>) =
+            config.notes.iter().partition(|note| note.problem.is_some());
+        let mut notes: Vec<String> = without_effect.iter().map(ToString::to_string).collect();
         notes.extend(unsupported::without_effect(&config));
         let unknown = config.unknown_algorithms();
         let warnings = unknown.iter().map(ToString::to_string);
-        let warnings = warnings.chain(forwarding.warning).collect();
+        let passed_over = passed_over.iter().map(ToString::to_string);
+        let warnings = passed_over.chain(warnings).chain(forwarding.warning).collect();
         let request = Request {
             id,
             host: config.host.clone(),

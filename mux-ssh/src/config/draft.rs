@@ -165,10 +165,11 @@ impl<'a> Draft<'a> {
         }
     }
 
-    pub(super) fn note(&mut self, keyword: &'static str, origin: &Origin) {
+    pub(super) fn note(&mut self, keyword: &'static str, origin: &Origin, problem: Option<Problem>) {
         let note = Note {
             keyword,
             origin: origin.clone(),
+            problem,
         };
         // The second pass of `Match final` meets every line again.
         if !self.notes.contains(&note) {

@@ -14,7 +14,7 @@ use super::finish::{at, is_none};
 use super::host_config::HostConfig;
 use super::setting::{Flag, ForwardedAgent, List, Number, Text, Time};
 use super::value::LogLevel;
-use crate::algorithms::{Algorithms, PublicKeyAlgorithm};
+use crate::algorithms::{Algorithms, PublicKeyAlgorithm, SignatureAlgorithm};
 
 /// One line of what `ssh -G` prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ const ORDER: &[(&str, Show)] = &[
     ("ignoreunknown", Show::Text(Text::IgnoreUnknown)),
     ("kbdinteractivedevices", Show::Text(Text::KbdInteractiveDevices)),
     ("kexalgorithms", Lines(|view| Ok(algorithms(view, Text::KexAlgorithms, kex_algorithms)))),
-    ("casignaturealgorithms", Show::Text(Text::CaSignatureAlgorithms)),
+    ("casignaturealgorithms", Lines(|view| Ok(algorithms(view, Text::CaSignatureAlgorithms, authority_algorithms)))),
     ("localcommand", Command(Text::LocalCommand)),
     ("remotecommand", Lines(|view| expanded(view, Text::RemoteCommand, "RemoteCommand", expand::command))),
     ("loglevel", Line(|view| chosen(view.draft.log_level, "INFO", log_level))),
@@ -166,6 +166,7 @@ const ORDER: &[(&str, Show)] = &[
     ("xauthlocation", Show::Text(Text::XAuthLocation)),
     ("knownhostscommand", Command(Text::KnownHostsCommand)),
     ("tag", Show::Text(Text::Tag)),
+    ("versionaddendum", Command(Text::VersionAddendum)),
     ("identityfile", Lines(identity_files)),
     ("canonicaldomains", Words(List::CanonicalDomains, "none")),
     ("certificatefile", Lines(|view| Ok(written(&view.draft.certificate_files)))),
@@ -190,6 +191,11 @@ const ORDER: &[(&str, Show)] = &[
     ("proxyjump", Lines(|view| Ok(proxy_jump(view)))),
     ("proxycommand", Lines(|view| Ok(proxy_command(view)))),
 ];
+
+/// Whether a keyword is shown at all: those that decide nothing here are kept by nobody.
+pub(super) fn is_shown(keyword: &str) -> bool {
+    ORDER.iter().any(|(shown, _)| shown.eq_ignore_ascii_case(keyword))
+}
 
 impl Draft<'_> {
     /// The lines of `ssh -G` for what this draft has become.
@@ -345,6 +351,14 @@ fn accepted_algorithms(list: Option<&str>) -> Option<Vec<&'static str>> {
     let ours = match list {
         Some(list) => PublicKeyAlgorithm::choose(list).ok()?,
         None => PublicKeyAlgorithm::ALL.to_vec(),
+    };
+    Some(ours.iter().map(|one| one.name()).collect())
+}
+
+fn authority_algorithms(list: Option<&str>) -> Option<Vec<&'static str>> {
+    let ours = match list {
+        Some(list) => SignatureAlgorithm::choose(list).ok()?,
+        None => SignatureAlgorithm::ALL.to_vec(),
     };
     Some(ours.iter().map(|one| one.name()).collect())
 }

@@ -7,7 +7,7 @@ use super::choice::{
     AddKeysToAgent, AddressFamily, FingerprintHash, ForwardAgent, HostKeyPolicy, Proxy, RekeyLimit,
     RequestTty, SessionType, YesNoAsk,
 };
-use super::error::{Origin, Sourced};
+use super::error::{Origin, Problem, Sourced};
 use super::value::LogLevel;
 use crate::known_hosts::HostId;
 
@@ -179,11 +179,16 @@ pub struct Note {
     pub keyword: &'static str,
     /// Where it stands.
     pub origin: Origin,
+    /// Why it could have none, where it should have had one.
+    pub problem: Option<Problem>,
 }
 
 impl std::fmt::Display for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {} has no effect", self.origin, self.keyword)
+        match &self.problem {
+            None => write!(f, "{}: {} has no effect", self.origin, self.keyword),
+            Some(problem) => write!(f, "{}: {problem}; passed over", self.origin),
+        }
     }
 }
 

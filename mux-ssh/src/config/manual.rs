@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use super::effective;
 use super::keyword::KEYWORDS;
 
 /// What becomes of a keyword.
@@ -17,6 +18,9 @@ enum Fate {
 }
 
 use Fate::{Honoured, NoEffect, OpenSsh};
+
+/// How long lines of text are.
+const LINE: usize = 110;
 
 const NO_FORWARDING: &str = "nothing is forwarded here but the agent, so less is open than asked for";
 const NO_TERMINAL: &str = "commands have no terminal and no escape characters";
@@ -160,6 +164,10 @@ const HEAD: &str = "\
 What becomes of each keyword that OpenSSH 9.2 to 10.x knows. `mux config -G HOST` shows what a host's configuration
 comes to, `--origin` also where each value stands. This file is what `mux config --keywords` prints.
 
+`mux config -G` prints what `ssh -G` prints, in its form, but for this: lists of algorithms hold those that this program
+has, and defaults are its own; HostbasedAcceptedAlgorithms, SecurityKeyProvider and XAuthLocation have none; and these keywords, which it reads and does nothing about, are left out whatever is written:
+UNSHOWN.
+
 - **honoured**: it does what ssh_config(5) says.
 - **no effect**: it is accepted and changes nothing; the last column says why that is safe. `-v` names the lines.
 - **openssh**: a host for which it is set is reached through the system's `ssh` (`--transport openssh`); without one
@@ -174,7 +182,7 @@ A keyword that is none of these fails every host, as in OpenSSH, unless `IgnoreU
 /// The table, in Markdown.
 #[must_use]
 pub fn keywords() -> String {
-    let mut text = HEAD.to_owned();
+    let mut text = HEAD.replace("UNSHOWN", &wrapped(&unshown()));
     for (name, fate) in FATES {
         let spellings = KEYWORDS.iter().filter(|(_, keyword)| keyword.name == *name);
         let others = spellings.filter(|(spelling, _)| *spelling != name.to_ascii_lowercase());
@@ -185,6 +193,31 @@ pub fn keywords() -> String {
             OpenSsh(remark) => ("openssh", remark),
         };
         let _infallible = writeln!(text, "| {name} | {} | {what} | {remark} |", others.join(", "));
+    }
+    text
+}
+
+/// What `ssh -G` prints and we don't. Lines that begin a block are nobody's values, and what OpenSSH itself does nothing
+/// about it does not print.
+fn unshown() -> Vec<&'static str> {
+    let is_expected = |(name, fate): &&(&str, Fate)| match fate {
+        NoEffect(why) => *why != OBSOLETE && !effective::is_shown(name),
+        Honoured(_) | OpenSsh(_) => false,
+    };
+    FATES.iter().filter(is_expected).map(|(name, _)| *name).collect()
+}
+
+/// Names behind each other, on lines of readable length.
+fn wrapped(names: &[&str]) -> String {
+    let (mut text, mut width) = (String::new(), 0);
+    for (index, name) in names.iter().enumerate() {
+        if index > 0 {
+            let is_full = width + name.len() > LINE;
+            text.push_str(if is_full { ",\n" } else { ", " });
+            width = if is_full { 0 } else { width + 2 };
+        }
+        text.push_str(name);
+        width += name.len();
     }
     text
 }

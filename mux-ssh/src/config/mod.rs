@@ -397,6 +397,13 @@ impl Resolver {
         found.ok_or_else(|| Stop::Need(Need::Glob(pattern.clone())))
     }
 
+    /// Whether an `Include` fails for want of a variable or of a user: as in OpenSSH, there is nothing to include then.
+    fn leads_nowhere(&self, problem: &Problem) -> bool {
+        let is_stranger = |user| self.answers.strangers.contains(user);
+        matches!(problem, Problem::UndefinedVariable { .. })
+            || matches!(problem, Problem::OtherHome { user, .. } if is_stranger(user))
+    }
+
     fn collect_names(&self) -> Result<BTreeSet<String>, Stop> {
         let mut names = BTreeSet::new();
         let mut seen = BTreeSet::new();
@@ -410,11 +417,14 @@ impl Resolver {
             };
             names.extend(file.literal_names().map(str::to_owned));
             for (origin, pattern) in file.includes() {
-                let pattern =
-                    walk::absolute(pattern, owner, &self.local, None).map_err(|problem| ConfigError {
-                        origin: origin.clone(),
-                        problem,
-                    })?;
+                let pattern = match walk::absolute(pattern, owner, &self.local, None) {
+                    Ok(pattern) => pattern,
+                    Err(problem) if self.leads_nowhere(&problem) => continue,
+                    Err(problem) => {
+                        let origin = origin.clone();
+                        return Err(ConfigError { origin, problem }.into());
+                    }
+                };
                 waiting.extend(self.expand(&pattern)?.iter().map(|path| (path.clone(), owner)));
             }
         }

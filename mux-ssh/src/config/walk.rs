@@ -108,7 +108,7 @@ impl<'a, 'd> Walk<'a, 'd> {
             Kind::Set(setting) => self.draft.set(setting, origin).map_err(fail),
             Kind::Include(patterns) => self.include(patterns, origin, owner, active, depth),
             Kind::Noted(keyword) => {
-                self.draft.note(keyword, origin);
+                self.draft.note(keyword, origin, None);
                 Ok(())
             }
             Kind::Unknown(keyword) if self.is_ignored(keyword) => Ok(()),
@@ -139,7 +139,16 @@ impl<'a, 'd> Walk<'a, 'd> {
         for pattern in patterns {
             let target = self.target()?;
             let tokens = self.tokens(&target);
-            let pattern = absolute(pattern, owner, &self.resolver.local, Some(tokens)).map_err(fail)?;
+            let pattern = match absolute(pattern, owner, &self.resolver.local, Some(tokens)) {
+                Ok(pattern) => pattern,
+                Err(problem) if self.resolver.leads_nowhere(&problem) => {
+                    if active {
+                        self.draft.note("Include", origin, Some(problem));
+                    }
+                    continue;
+                }
+                Err(problem) => return Err(fail(problem).into()),
+            };
             let paths = self.resolver.expand(&pattern)?;
             for path in paths {
                 self.includes += 1;

@@ -9,9 +9,8 @@ pub(crate) type Values = BTreeMap<String, Vec<String>>;
 
 /// Keywords of which one side has more to say: OpenSSH prints the defaults of those that only it has, and of lists its
 /// own algorithms; newer versions than the installed one know `tag` and `channeltimeout`.
-const ONLY_IF_WRITTEN: [&str; 6] = [
+const ONLY_IF_WRITTEN: [&str; 5] = [
     "hostbasedacceptedalgorithms",
-    "casignaturealgorithms",
     "securitykeyprovider",
     "xauthlocation",
     "tag",
@@ -19,7 +18,8 @@ const ONLY_IF_WRITTEN: [&str; 6] = [
 ];
 
 /// Lists of algorithms, of which this build has a part.
-const LISTS: [&str; 5] = [
+const LISTS: [&str; 6] = [
+    "casignaturealgorithms",
     "kexalgorithms",
     "hostkeyalgorithms",
     "ciphers",
@@ -28,7 +28,7 @@ const LISTS: [&str; 5] = [
 ];
 
 /// Keywords that may be missing on both sides; all others are in our answer.
-const OPTIONAL: [&str; 18] = [
+const OPTIONAL: [&str; 19] = [
     "bindaddress",
     "bindinterface",
     "controlpath",
@@ -47,6 +47,7 @@ const OPTIONAL: [&str; 18] = [
     "setenv",
     "proxyjump",
     "proxycommand",
+    "versionaddendum",
 ];
 
 /// # Panics
@@ -81,6 +82,8 @@ fn in_our_words<'a>(name: &str, ours: &[&'a str], expected: Vec<&'a str>, theirs
     match (name, ours, expected.as_slice()) {
         // A default of Debian's.
         ("serveraliveinterval", ["0"], ["300"]) if in_batch => vec!["0"],
+        // Nothing, for `none`.
+        ("versionaddendum", [], [""]) => Vec::new(),
         // `ssh` takes the question back where nobody would be there to answer it.
         ("updatehostkeys", ["ask"], ["false"]) => vec!["ask"],
         _ => expected,

@@ -1,5 +1,6 @@
 //! Configurations made up from a number: the same ones on every machine. Decides what they say; never what it means.
 
+use crate::installed::knows;
 use crate::random::Random;
 
 /// Keywords with values that OpenSSH 9.2 takes, several of them in odd but legal spellings. What no run honours and
@@ -219,6 +220,89 @@ const SETTINGS: &[(&str, &[&str])] = &[
     ("IgnoreUnknown", &["Foo*", "Foo*,bar"]),
 ];
 
+/// What OpenSSH 10.0 takes besides.
+const NEWER_SETTINGS: &[(&str, &[&str])] = &[
+    ("Tag", &["one", "two", "\"two\"", "%n-x", "none"]),
+    (
+        "ChannelTimeout",
+        &["session=5m", "session=1h direct-tcpip=10s", "*=0", "none"],
+    ),
+    ("ObscureKeystrokeTiming", &["yes", "no", "interval:80"]),
+    ("VersionAddendum", &["none", "me", "two words"]),
+    ("User", &["%n-${HOME}", "%u", "x%%y", "\"%n\""]),
+    ("SetEnv", &["A=%n B=${HOME}", "A=${HOME}"]),
+    (
+        "Include",
+        &[
+            "/missing/%n",
+            "~/missing-%r",
+            "${HOME}/missing-*.conf",
+            "${NO_SUCH_VARIABLE}",
+            "~no-such-user/x",
+        ],
+    ),
+    ("CertificateFile", &["%d/%n", "${HOME}/c"]),
+    ("ProxyJump", &["%n@x", "a.b-c_d", "joe@b:22,[::1]"]),
+    ("RevokedHostKeys", &["/r/%n", "~/r"]),
+    ("GSSAPIKeyExchange", &["yes"]),
+    ("HostKeyAlgorithms", &["^ssh-ed25519,rsa-sha2-256", "-*nistp*"]),
+    (
+        "KexAlgorithms",
+        &["mlkem768x25519-sha256", "-mlkem*", "^curve25519-sha256"],
+    ),
+    ("CanonicalDomains", &["none", "y.invalid"]),
+    (
+        "Ciphers",
+        &["^aes256-gcm@openssh.com,chacha20-poly1305@openssh.com"],
+    ),
+];
+
+/// The same for lines that are wrong.
+const NEWER_WRONG: &[&str] = &[
+    "Match tagged",
+    "Match localnetwork x",
+    "Match localnetwork 10.0.0.1/8",
+    "Match version",
+    "Match sessiontype",
+    "Match command",
+    "Tag",
+    "Tag a b",
+    "ChannelTimeout none session=1m",
+    "VersionAddendum",
+    "User %z",
+    "User a\"b",
+    "User ${NO_SUCH_VARIABLE}",
+    "SetEnv A=${NO_SUCH_VARIABLE}",
+    "Include /missing/%z",
+    "Match invalid-user",
+    "Match host a=b user",
+];
+
+const NEWER_BLOCKS: &[&str] = &[
+    "Match tagged one",
+    "Match tagged=tw?,!two host web1",
+    "Match !tagged \"\"",
+    "Match tagged \"\"",
+    "Match tagged ",
+    "Match localnetwork 127.0.0.0/8",
+    "Match localnetwork 203.0.113.0/24,2001:db8::/32",
+    "Match !localnetwork 203.0.113.7",
+    "Match version OpenSSH_1*",
+    "Match version OpenSSH_9.* host web1",
+    "Match !version *9.9*",
+    "Match sessiontype shell",
+    "Match sessiontype exec,none",
+    "Match !sessiontype subsystem",
+    "Match command uptime*",
+    "Match command \"uptime -p\"",
+    "Match command \"\"",
+    "Match !command \"\" sessiontype exec",
+    "Match command=*,!uptime*",
+    "Match exec \"test %j = x\"",
+    "Match \"host\" \"web1\"",
+    "Match host \"web1,other\" # comment",
+];
+
 /// Lines that OpenSSH refuses, or takes only after `IgnoreUnknown`.
 const WRONG: &[&str] = &[
     "Foo bar",
@@ -300,8 +384,10 @@ const BLOCKS: &[&str] = &[
 /// A file of a few blocks; `includes` are what it may include, and `wrong`: a line in forty is none.
 pub(crate) fn file(random: &mut Random, includes: &[&str], wrong: bool) -> String {
     let mut text = String::new();
+    let newer = knows(10, 0);
     for _ in 0..random.below(16) {
         let line = match random.below(if wrong { 40 } else { 39 }) {
+            0..4 if newer => random.pick(NEWER_BLOCKS).to_owned(),
             0..9 => random.pick(BLOCKS).to_owned(),
             9..12 if !includes.is_empty() => format!("Include {}", random.pick(includes)),
             12 => "# comment".to_owned(),
@@ -309,8 +395,10 @@ pub(crate) fn file(random: &mut Random, includes: &[&str], wrong: bool) -> Strin
             13 if random.below(6) == 0 => {
                 format!("CanonicalizeHostname {}", random.pick(&["yes", "always", "no"]))
             }
+            39 if newer && random.below(2) == 0 => random.pick(NEWER_WRONG).to_owned(),
             39 => random.pick(WRONG).to_owned(),
-            _ => setting(random),
+            30.. if newer => setting(random, NEWER_SETTINGS),
+            _ => setting(random, SETTINGS),
         };
         text.push_str(random.pick(&["", "  ", "\t"]));
         text.push_str(&line);
@@ -319,9 +407,9 @@ pub(crate) fn file(random: &mut Random, includes: &[&str], wrong: bool) -> Strin
     text
 }
 
-fn setting(random: &mut Random) -> String {
-    let (keyword, values) = SETTINGS
-        .get(random.below(SETTINGS.len()))
+fn setting(random: &mut Random, settings: &[(&str, &[&str])]) -> String {
+    let (keyword, values) = settings
+        .get(random.below(settings.len()))
         .expect("below its length");
     let value = random.pick(values);
     // What is for a shell goes to the end of its line.

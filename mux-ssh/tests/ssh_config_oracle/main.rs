@@ -1,48 +1,27 @@
 //! Generated configurations against the installed `ssh -G`: what it says about a host, we say too, and what it
 //! refuses, we refuse. (`apt install openssh-client` provides it.) `SSH_CONFIG_CASES=20000` asks for as many questions
-//! instead of a few hundred, `SSH_CONFIG_SEED=7` begins with that seed.
+//! instead of a few hundred, `SSH_CONFIG_SEED=7` begins with that seed, `SSH_CONFIG_SSH=/path/to/ssh` asks another `ssh`:
+//! what a newer one knows is asked of it, too (`cargo xtask interop --debian trixie` does that).
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod compare;
 mod generator;
+mod installed;
 mod random;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use compare::{Values, compare};
-use mux_ssh::config::{ConfigError, ConfigFiles, Effective, Facts, Local, Need, Resolver, Step};
+use installed::{AGENT, VERSION, knows, oracle};
+use mux_ssh::config::{ConfigError, ConfigFiles, Effective, Facts, Local, Need, Purpose, Resolver, Step};
 use random::Random;
 
 const QUESTIONS: u64 = 400;
 const HOSTS: [&str; 4] = ["web1", "db.example.org", "WEB1", "other"];
-const AGENT: &str = "/run/test-agent";
-
-/// What `ssh -G` prints, by keyword; `None` if it fails.
-fn oracle(arguments: &[&str]) -> Option<Values> {
-    let output = Command::new("ssh")
-        .arg("-G")
-        .args(arguments)
-        .env("SSH_AUTH_SOCK", AGENT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap_or_else(|error| panic!("ssh cannot be run ({error}): apt install openssh-client"));
-    output.status.success().then(|| {
-        let mut values: Values = BTreeMap::new();
-        for line in String::from_utf8(output.stdout).unwrap().lines() {
-            let (keyword, value) = line.split_once(' ').unwrap_or((line, ""));
-            values
-                .entry(keyword.to_owned())
-                .or_default()
-                .push(value.to_owned());
-        }
-        values
-    })
-}
 
 /// This machine and user as `ssh` sees them.
 fn here() -> Local {
@@ -74,10 +53,13 @@ fn answer(resolver: &mut Resolver, need: Need) {
             resolver.supply_file(path, content.as_deref().map_err(|&kind| kind));
         }
         Need::Glob(pattern) => {
-            let (directory, suffix) = pattern.split_once("/*").unwrap();
+            let (start, suffix) = pattern.split_once('*').unwrap();
+            let (directory, _) = start.rsplit_once('/').unwrap();
             let entries = fs::read_dir(directory).unwrap();
             let paths = entries.map(|entry| entry.unwrap().path().to_str().unwrap().to_owned());
-            let found = paths.filter(|path| path.ends_with(suffix)).collect();
+            let found = paths
+                .filter(|path| path.starts_with(start) && path.ends_with(suffix))
+                .collect();
             resolver.supply_glob(pattern, found);
         }
         Need::Exec(command) => {
@@ -98,14 +80,21 @@ fn answer(resolver: &mut Resolver, need: Need) {
             let canonical = found.map(|_| name.clone());
             resolver.supply_lookup(name, canonical);
         }
-        other @ (Need::Home(_) | Need::Addresses | Need::Version) => resolver.decline(other),
+        Need::Version => resolver.supply_version(Some(VERSION.clone())),
+        // The one interface that is everywhere.
+        Need::Addresses => resolver.supply_addresses(vec!["127.0.0.1".parse().unwrap()]),
+        other @ Need::Home(_) => resolver.decline(other),
     }
 }
 
 /// What we say.
-fn ours(resolver: &mut Resolver, host: &str) -> Result<Vec<Effective>, ConfigError> {
+fn ours(resolver: &mut Resolver, host: &str, command: &[&str]) -> Result<Vec<Effective>, ConfigError> {
     let facts = Facts {
         host: host.to_owned(),
+        purpose: match command {
+            [] => Purpose::Shell,
+            words => Purpose::Command(words.join(" ").into()),
+        },
         ..Facts::default()
     };
     loop {
@@ -120,6 +109,7 @@ fn ours(resolver: &mut Resolver, host: &str) -> Result<Vec<Effective>, ConfigErr
 struct Case {
     directory: Directory,
     options: Vec<String>,
+    command: &'static [&'static str],
 }
 
 impl Case {
@@ -129,6 +119,11 @@ impl Case {
         let at = |name: &str| directory.path.join(name).to_str().unwrap().to_owned();
         let (one, two, all, env) = (at("one.conf"), at("two.conf"), at("*.conf"), at("three"));
         let wrong = seed.is_multiple_of(4);
+        // A command is nothing to an older version.
+        let command: &[&str] = match seed % 3 {
+            0 if knows(10, 0) => &["uptime", "-p"],
+            _ => &[],
+        };
         let write = |path: &str, text: String| fs::write(path, text).unwrap();
         write(&env, generator::file(&mut random, &[], false));
         write(&two, generator::file(&mut random, &[&env], wrong));
@@ -146,7 +141,11 @@ impl Case {
             _ => &[],
         };
         let options = options.iter().map(|&option| option.to_owned()).collect();
-        Self { directory, options }
+        Self {
+            directory,
+            options,
+            command,
+        }
     }
 
     fn main(&self) -> String {
@@ -166,18 +165,26 @@ impl Case {
         let mut arguments = vec!["-F", &main];
         arguments.extend(self.options.iter().flat_map(|option| ["-o", option]));
         arguments.push(host);
+        arguments.extend(self.command);
         oracle(&arguments)
     }
 
     /// Everything that is needed to see a difference again.
     fn context(&self, seed: u64, host: &str) -> String {
-        let mut text = format!("for {host}, seed {seed}, options {:?}", self.options);
+        let mut text = format!(
+            "for {host}, seed {seed}, options {:?}, command {:?}",
+            self.options, self.command
+        );
         for name in ["main", "one.conf", "two.conf", "three"] {
             let content = fs::read_to_string(self.directory.path.join(name)).unwrap();
             text.push_str(&format!("\n--- {name}\n{content}"));
         }
         text
     }
+}
+
+fn has(lines: &[Effective], keyword: &str) -> bool {
+    lines.iter().any(|line| line.keyword == keyword)
 }
 
 /// Compares the answers about each host; how many agreed, and how many were refused on both sides.
@@ -187,12 +194,14 @@ fn check(seed: u64, here: &Local, defaults: &[Effective]) -> (u64, u64) {
     let (mut agreed, mut refused) = (0, 0);
     for host in HOSTS {
         let context = case.context(seed, host);
-        match (ours(&mut resolver, host), case.theirs(host)) {
+        match (ours(&mut resolver, host, case.command), case.theirs(host)) {
             (Ok(lines), Some(theirs)) => {
                 compare(&lines, &theirs, defaults, &context);
                 agreed += 1;
             }
             (Err(_), None) => refused += 1,
+            // Of two commands `ssh` runs none; here the one that was typed wins.
+            (Ok(lines), None) if !case.command.is_empty() && has(&lines, "remotecommand") => {}
             (Ok(_), None) => panic!("OpenSSH refuses what we take {context}"),
             (Err(error), Some(_)) => panic!("we refuse what OpenSSH takes: {error} {context}"),
         }
@@ -210,7 +219,7 @@ fn generated_configurations_mean_what_openssh_says_they_mean() {
         files: ConfigFiles::None,
         ..here.clone()
     });
-    let defaults = ours(&mut resolver, "host").unwrap();
+    let defaults = ours(&mut resolver, "host", &[]).unwrap();
     let (mut agreed, mut refused) = (0, 0);
     for seed in first..first + questions.div_ceil(HOSTS.len() as u64) {
         let (agreeing, refusing) = check(seed, &here, &defaults);

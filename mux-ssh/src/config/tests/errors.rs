@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 
+use super::super::Step;
 use super::{World, check, check_error};
 use crate::Printable;
 
@@ -125,6 +126,35 @@ fn files_that_cannot_be_read_fail_the_hosts_that_need_them() {
         ),
     );
     check(&world, "b", &[]);
+}
+
+#[test]
+fn an_include_that_leads_nowhere_is_passed_over_with_a_word() {
+    let world = World::user("Include ${UNSET}/x ~stranger/y\nPort 5\nHost other\n  Include ${UNSET}/z\n");
+    let mut resolver = world.resolver();
+    let config = world.resolve("web").unwrap();
+    let notes: Vec<String> = config.notes.iter().map(ToString::to_string).collect();
+    assert_eq!(config.port.value, 5);
+    assert_eq!(
+        notes,
+        [
+            "/home/me/.ssh/config line 1: environment variable \"UNSET\" in Include is not set; passed over",
+            "/home/me/.ssh/config line 1: ~stranger in Include: no such user; passed over",
+        ]
+    );
+    let names = loop {
+        match resolver.literal_names().unwrap() {
+            Step::Done(names) => break names,
+            Step::Need(need) => world.answer(&mut resolver, need),
+        }
+    };
+    assert!(names.contains("other"), "{names:?}");
+    // What is wrong whatever the environment says stays an error.
+    let error = World::user("Include /a/%z\n").resolve("web").unwrap_err();
+    assert_eq!(
+        error.to_string().split(": ").next(),
+        Some("/home/me/.ssh/config line 1")
+    );
 }
 
 #[test]
