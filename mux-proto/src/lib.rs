@@ -4,8 +4,9 @@
 //! it hands in what arrived and what time it is, and takes out what is to be sent and what happened. So it runs the
 //! same over a socket, inside a channel of another protocol, and in a test that has neither.
 //!
-//! This crate decides how the two talk; it never decides what they say. [`SendQueue`] is where a protocol puts its
-//! output, [`Raw`] the protocol for bytes without one.
+//! [`SendQueue`] is where a protocol puts its output, [`Raw`] the protocol for bytes without one, and [`Connection`] the
+//! framed protocol that the processes of mux speak with each other: [`frame`] and [`body`] are its bytes,
+//! [`connection`] is one end of a link, [`error`] why it ends. `PROTOCOL.md` beside this crate specifies it.
 //!
 //! # Example
 //!
@@ -87,10 +88,16 @@
 //! # Ok::<(), Infallible>(())
 //! ```
 
+pub mod body;
+mod codes;
+pub mod connection;
+pub mod error;
+pub mod frame;
 mod protocol;
 mod raw;
 mod send_queue;
 
+pub use connection::Connection;
 pub use protocol::{Close, Protocol};
 pub use raw::{Raw, RawEvent};
 pub use send_queue::{COPY_BELOW, LOW_WATER, SendQueue};

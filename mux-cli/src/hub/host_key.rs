@@ -106,7 +106,7 @@ fn changed(
     let advice = format!("; if you expect this: {}", removal(host, others, kept));
     match policy {
         HostKeyPolicy::Off => Decision::Distrust(format!(
-            "{text}; connecting all the same, without passwords and agent forwarding{advice}"
+            "{text}; connecting all the same, without passwords, answers to questions and agent forwarding{advice}"
         )),
         HostKeyPolicy::Ask | HostKeyPolicy::Strict | HostKeyPolicy::AcceptNew => {
             Decision::Refuse(text + &advice)

@@ -176,10 +176,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
         match (&self.phase, judgement) {
             (Phase::Parked(_), judgement) => self.judged_parked(cx, judgement),
             (_, Judgement::Accept) => {
+                self.caution.distrusted = false;
                 self.forward_agent(cx);
                 self.with_client(cx, |client| client.answer_host_key(question, true));
             }
             (_, Judgement::Distrust) => {
+                self.caution.distrusted = true;
                 self.withhold_agent(cx);
                 self.with_client(cx, |client| {
                     client.distrust_server();

@@ -4,6 +4,7 @@
 mod agents;
 mod asking;
 mod askpass;
+mod bound;
 mod complaints;
 mod config;
 mod directories;

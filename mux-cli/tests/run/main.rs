@@ -30,6 +30,7 @@ mod retries;
 #[path = "../rig/mod.rs"]
 mod rig;
 mod security_keys;
+mod signatures;
 mod stdin;
 mod stopping;
 mod streams;
