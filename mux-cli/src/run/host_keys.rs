@@ -316,8 +316,9 @@ impl Outside {
     pub(super) fn give_up_host_keys(&mut self) {
         let gathered = self.gathering.take();
         for unknown in std::mem::take(&mut self.asked).into_iter().chain(gathered) {
-            let reason = "host key not known, and nobody was asked";
-            self.refuse(unknown.ticket, unknown.question, reason.to_owned());
+            let keys = learning::list(&unknown.keys);
+            let reason = format!("host key not known ({keys}), and nobody was asked");
+            self.refuse(unknown.ticket, unknown.question, reason);
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Mismatch {
     pub place: Place,
     /// Its type, if this build knows it.
     pub key_type: Option<KeyType>,
+    /// It stands there for a pattern of names: a program that removes it removes it for others too.
+    pub by_pattern: bool,
     /// The known key's fingerprint, as OpenSSH prints it.
     pub fingerprint: String,
 }
@@ -119,6 +121,7 @@ impl KnownHosts {
             key_type: Some(key.key_type()),
             blob: key.blob().into(),
             is_plain: true,
+            is_pattern: false,
         };
         let index = u32::try_from(self.entries.len()).expect("fewer than 4 G lines");
         self.literal
@@ -271,6 +274,7 @@ impl Entry {
         Mismatch {
             place: self.place.clone(),
             key_type: self.key_type,
+            by_pattern: self.is_pattern,
             fingerprint: fingerprint_sha256(&self.blob),
         }
     }
