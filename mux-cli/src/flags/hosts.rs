@@ -13,6 +13,7 @@ use crate::plan::{
 };
 
 const LEARN_HELP: &str = "\
+A host is asked for each type of key that it has, in a connection each.
 With --from each key must be the one that FILE says: known_hosts lines, or lines with names and a fingerprint, as this
 command prints them:
   web[01-20]: ssh-ed25519 SHA256:ILM...

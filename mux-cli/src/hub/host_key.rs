@@ -83,8 +83,11 @@ fn changed(
 ) -> Decision {
     let sent = key.fingerprint_sha256();
     let of_other_types = others.iter().all(|other| other.key_type != Some(key.key_type()));
+    // Keys of other types say nothing about this one, if there is one of its type.
+    let of_its_type = |other: &&Mismatch| of_other_types || other.key_type == Some(key.key_type());
     let known: Vec<String> = others
         .iter()
+        .filter(of_its_type)
         .map(|other| {
             let of = other
                 .key_type
@@ -114,25 +117,26 @@ fn changed(
     }
 }
 
-/// How to forget these keys: a command for each file.
+/// How to forget these keys: a command for each file, but none that would forget those of other hosts under one pattern.
 fn removal(host: &HostId, others: &[Mismatch], kept: KeptIn<'_>) -> String {
-    let mut files: Vec<&str> = Vec::new();
-    for other in others {
-        if !files.contains(&&*other.place.file) {
-            files.push(&other.place.file);
-        }
-    }
     let name = quoted(host.name());
-    let commands: Vec<String> = files
-        .iter()
-        .map(|file| match *file {
-            file if file == kept.default_file => format!("ssh-keygen -R {name}"),
+    let mut steps: Vec<String> = Vec::new();
+    for Mismatch {
+        place, by_pattern, ..
+    } in others
+    {
+        let step = match &*place.file {
             // No file has such a name: they are all named by their whole path.
             "KnownHostsCommand" => "mend what KnownHostsCommand prints".to_owned(),
+            _ if *by_pattern => format!("mend {place}"),
+            file if file == kept.default_file => format!("ssh-keygen -R {name}"),
             file => format!("ssh-keygen -R {name} -f {}", Printable::new(file)),
-        })
-        .collect();
-    commands.join("; ")
+        };
+        if !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    steps.join("; ")
 }
 
 /// `[host]:port` means a glob to a shell.
@@ -203,6 +207,23 @@ mod tests {
             let sent = PublicKey::parse_line(KEY).unwrap().key.fingerprint_sha256();
             assert!(text.contains(&format!(", server sent {sent})")), "{text}");
         }
+    }
+
+    #[test]
+    fn a_changed_key_names_those_of_its_type_and_what_to_do_with_each_line() {
+        const ECDSA: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTY=";
+        let lines = format!("web07 {ECDSA}\nweb07 {OTHER}\nweb0* {OTHER}\n");
+        let text = refused(check(&lines, 22, HostKeyPolicy::Strict));
+        assert!(
+            text.starts_with("host key changed (known_hosts:2 has SHA256:")
+                && text.contains(", known_hosts:3 has SHA256:")
+                && !text.contains("known_hosts:1"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("; if you expect this: ssh-keygen -R web07; mend known_hosts:3"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Outside {
             return self.accept(ticket, question, &shown.key, Found::Known);
         }
         let Some(command) = &known.profile.key_command else {
-            return self.judge_with(now, shown, None);
+            return self.judge_with(now, shown, None, false);
         };
         let arguments = key_command::arguments(command, &known.host, &shown.key);
         // From here on the host waits for us.
@@ -82,14 +82,26 @@ impl Outside {
                 {
                     self.hosts.warn(&known.shown.text, &warning.to_string());
                 }
-                self.judge_with(now, shown, Some(told));
+                self.judge_with(now, shown, Some(told), false);
             }
             Err(reason) => self.refuse(shown.ticket, shown.question, reason),
         }
     }
 
-    /// Judges a key by the files, and by what a command has `told`.
-    fn judge_with(&mut self, now: Instant, shown: ShownKey, told: Option<KnownHosts>) {
+    /// Judges a key by the files, once they were `searched` if that is more than a glance, and by what a command has `told`.
+    pub(super) fn judge_with(
+        &mut self,
+        now: Instant,
+        shown: ShownKey,
+        told: Option<KnownHosts>,
+        searched: bool,
+    ) {
+        if !searched
+            && let Some(known) = self.targets.get(&shown.ticket.request)
+            && let Some(scan) = self.hosts.scan_for(&known.profile, &known.host, &shown.key)
+        {
+            return self.search(now, shown, told, scan);
+        }
         let ShownKey {
             ticket,
             question,
@@ -304,8 +316,9 @@ impl Outside {
     pub(super) fn give_up_host_keys(&mut self) {
         let gathered = self.gathering.take();
         for unknown in std::mem::take(&mut self.asked).into_iter().chain(gathered) {
-            let reason = "host key not known, and nobody was asked";
-            self.refuse(unknown.ticket, unknown.question, reason.to_owned());
+            let keys = learning::list(&unknown.keys);
+            let reason = format!("host key not known ({keys}), and nobody was asked");
+            self.refuse(unknown.ticket, unknown.question, reason);
         }
     }
 

@@ -11,7 +11,9 @@ use mux_ssh::Printable;
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::{Authority, Further, HostId, KeyTypes, KnownHosts, Memo, Place, Verdict};
+use mux_ssh::known_hosts::{
+    Authority, Further, HostId, KeyTypes, KnownHosts, Memo, Place, Scan, Scanned, Verdict,
+};
 
 use super::learning::Found;
 use super::lessons::{Lesson, Lessons, Stamp};
@@ -83,6 +85,17 @@ impl Hosts {
     ) -> Decision {
         let verdict = self.verdict(profile, host, key, told);
         self.decide(profile, host, target, key, &verdict)
+    }
+
+    /// The search that a verdict on this key would need.
+    pub(crate) fn scan_for(&mut self, profile: &Profile, host: &HostId, key: &PublicKey) -> Option<Scan> {
+        let set = self.set(profile);
+        set.known.scan_for(&mut set.memo, host, key)
+    }
+
+    /// What it has found.
+    pub(crate) fn take(&mut self, profile: &Profile, scanned: &Scanned) {
+        self.set(profile).memo.take(scanned);
     }
 
     /// Decides about a key of which this is known.

@@ -46,6 +46,7 @@ mod questions;
 mod relay;
 mod report;
 mod revoked;
+mod searches;
 mod select;
 mod settings;
 mod signing;

@@ -23,6 +23,7 @@ use super::other_ways::OtherWays;
 use super::profile::Profile;
 use super::prompting::Prompting;
 use super::questions::Questions;
+use super::searches::Searches;
 use super::settings::Prepared as Target;
 use super::signing::{Waiter, Waiting};
 use super::task::{Done, Task};
@@ -58,6 +59,7 @@ pub(crate) struct Outside {
     /// Unknown host keys for the next question, and those of the one that is being asked.
     pub(super) gathering: Gathering,
     pub(super) asked: Vec<Unknown>,
+    pub(super) searches: Searches,
     /// The run is to end: whatever needs an answer goes without.
     pub(super) asks_no_more: bool,
     pub(super) input: Option<Input>,
@@ -96,6 +98,7 @@ impl Outside {
             prompting: Prompting::default(),
             gathering,
             asked: Vec::new(),
+            searches: Searches::default(),
             asks_no_more: false,
             input,
             other_ways: OtherWays::default(),
@@ -329,6 +332,7 @@ impl Outside {
                 self.answered(&subject, answers);
                 self.ask_next(now, net);
             }
+            Done::Searched(found) => self.searched(now, found),
             Done::KeysTold { shown, printed } => self.keys_told(now, *shown, printed),
             Done::Confirmed(yes) => {
                 self.confirmed(now, yes);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mux_ssh::Secret;
 use mux_ssh::keys::{KeyFile, KeyFileError, PrivateKey};
+use mux_ssh::known_hosts::Scanned;
 
 use super::asking::Asker;
 use super::gathering::Wording;
@@ -17,6 +18,7 @@ use super::key_command;
 use super::lessons::{Batch, Written};
 use super::other_ways;
 use super::prompting::{Asked, Subject};
+use super::searches::{self, Search};
 use super::source::Arrival;
 use super::terminal::Echo;
 use crate::files::FileError;
@@ -58,6 +60,8 @@ pub(crate) enum Task {
     },
     /// Look for a Kerberos ticket.
     FindTicket,
+    /// Search known_hosts line by line.
+    Search(Vec<Search>),
     /// Ask about host keys.
     Confirm {
         wording: Wording,
@@ -101,6 +105,8 @@ pub(crate) enum Done {
     Confirmed(bool),
     /// Whether there is a Kerberos ticket.
     FoundTicket(bool),
+    /// What is known of hosts under hashed names.
+    Searched(Vec<(Search, Scanned)>),
 }
 
 impl Work for Task {
@@ -141,6 +147,7 @@ impl Work for Task {
                 shown,
                 printed: key_command::run(&arguments),
             },
+            Self::Search(searches) => Done::Searched(searches::run(searches)),
             Self::FindTicket => Done::FoundTicket(other_ways::has_ticket()),
             Self::Confirm { wording, asker } => Done::Confirmed(confirm(&wording, asker)),
         }

@@ -180,7 +180,7 @@ fn without_checking_new_keys_are_written_and_changed_ones_are_said_and_let_throu
         fs::write(rig.path("known_hosts"), &changed).unwrap();
         let warning = format!(
             "mux: web1: host key changed (DIR/known_hosts:1 has {}, server sent {}); connecting all the same, without \
-             passwords and agent forwarding; if you expect this: ssh-keygen -R web1 -f DIR/known_hosts\n",
+             passwords, answers to questions and agent forwarding; if you expect this: ssh-keygen -R web1 -f DIR/known_hosts\n",
             fingerprint(&other),
             fingerprint(&rig.host_key)
         );

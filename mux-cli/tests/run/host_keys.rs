@@ -88,6 +88,38 @@ fn a_changed_key_under_a_hashed_name_is_refused_with_memory_and_without() {
 }
 
 #[test]
+fn hosts_that_are_unknown_or_changed_are_found_to_be_in_thousands_of_hashed_lines() {
+    let keys = tempfile::tempdir().unwrap();
+    let other = make(&keys, "other", &["ed25519"]);
+    let rig = Rig::new();
+    let aliases = (1..10).map(|number| format!("Host web{number}\n  HostKeyAlias web{number}\n"));
+    rig.configure(&aliases.collect::<String>());
+    let names = (1..=1500).map(|number| format!("db{number}"));
+    let lines = names.chain(["web9".to_owned()]);
+    let lines = lines.map(|name| format_entry(&HostId::alias(&name), &other, true).unwrap());
+    let before: String = lines.collect();
+    fs::write(rig.path("known_hosts"), &before).unwrap();
+    let options = ["-o", "StrictHostKeyChecking=accept-new", "-b"];
+    let args = [&options as &[&str], &["-w", "web[1-9]", "--", "echo hello"]].concat();
+    let ran = rig.run(&args);
+    assert!(
+        ran.status == 4 && ran.stdout.contains("web[1-8] (8)\n"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+    assert!(
+        ran.stderr
+            .contains("web9: hostkey: host key changed (DIR/known_hosts:1501 has "),
+        "{}",
+        ran.stderr
+    );
+    let written = fs::read_to_string(rig.path("known_hosts")).unwrap();
+    let new = written.strip_prefix(&before).unwrap();
+    assert_eq!(new.lines().count(), 8, "{new}");
+}
+
+#[test]
 fn no_time_of_a_host_runs_while_its_key_waits_to_be_written() {
     let rig = Rig::new();
     fs::write(rig.path("known_hosts"), "").unwrap();

@@ -27,6 +27,8 @@ pub(super) struct Entry {
     pub(super) blob: Box<[u8]>,
     /// One name and nothing else stands before the key, as programs write it.
     pub(super) is_plain: bool,
+    /// Patterns stand before the key.
+    pub(super) is_pattern: bool,
 }
 
 /// Reads `type base64`, of which the type must be the one inside the blob.

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use aws_lc_rs::hmac;
 use base64ct::{Base64, Encoding};
@@ -37,7 +38,7 @@ impl fmt::Display for Salt {
 }
 
 /// A hashed name and the entry that it belongs to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct HashedName {
     pub(super) salt: Salt,
     pub(super) hash: [u8; SALT_LENGTH],
@@ -71,7 +72,7 @@ pub(super) fn tail(blob: &[u8]) -> KeyTail {
 /// The hashed names of all files, in their order. A position is a place in that order.
 #[derive(Debug, Default)]
 pub(super) struct HashedNames {
-    names: Vec<HashedName>,
+    names: Arc<Vec<HashedName>>,
     by_salt: HashMap<Salt, Vec<u32>>,
     /// Of lines without a marker.
     by_key: HashMap<KeyTail, Vec<u32>>,
@@ -100,7 +101,8 @@ impl HashedNames {
         let mut stamp = DefaultHasher::new();
         (self.stamp, name.salt, name.hash).hash(&mut stamp);
         self.stamp = stamp.finish();
-        self.names.push(name);
+        // Nobody else has them while a file is read.
+        Arc::make_mut(&mut self.names).push(name);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -113,6 +115,11 @@ impl HashedNames {
 
     pub(super) fn all(&self) -> &[HashedName] {
         &self.names
+    }
+
+    /// As [`all`](Self::all), for somebody who keeps them.
+    pub(super) fn shared(&self) -> Arc<Vec<HashedName>> {
+        Arc::clone(&self.names)
     }
 
     /// The type of most keys; of several, the one that is preferred.

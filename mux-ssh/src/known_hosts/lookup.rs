@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Marker};
 use super::hashed::HashedName;
-use super::{HostId, KnownHosts, Memo, Place};
+use super::{HostId, KnownHosts, Memo, Place, Salt};
 use crate::algorithms::KeyType;
 use crate::keys::{PublicKey, fingerprint_sha256};
 use crate::pattern::{Case, ListMatch, matches_list};
@@ -41,6 +41,8 @@ pub struct Mismatch {
     pub place: Place,
     /// Its type, if this build knows it.
     pub key_type: Option<KeyType>,
+    /// It stands there for a pattern of names: a program that removes it removes it for others too.
+    pub by_pattern: bool,
     /// The known key's fingerprint, as OpenSSH prints it.
     pub fingerprint: String,
 }
@@ -119,6 +121,7 @@ impl KnownHosts {
             key_type: Some(key.key_type()),
             blob: key.blob().into(),
             is_plain: true,
+            is_pattern: false,
         };
         let index = u32::try_from(self.entries.len()).expect("fewer than 4 G lines");
         self.literal
@@ -132,16 +135,10 @@ impl KnownHosts {
     /// Lines with the very key decide whether it is revoked or known, and they are few. Only a key that is neither is
     /// worth a hash for every other line.
     fn lookup_name(&self, memo: &mut Memo, name: &str, key: &PublicKey) -> Verdict {
+        if let Some(verdict) = self.by_key_alone(memo, name, key) {
+            return verdict;
+        }
         let unhashed = self.unhashed(name);
-        let revokes = |entry: &&&Entry| entry.marker == Marker::Revoked && *entry.blob == *key.blob();
-        let hashed = self.revoked_hashed(name, key);
-        if let Some(entry) = unhashed.iter().chain(&hashed).find(revokes) {
-            return Verdict::Revoked(entry.place.clone());
-        }
-        let vouching = unhashed.iter().copied().find(|entry| entry.vouches_for(key));
-        if let Some(entry) = vouching.or_else(|| self.hashed_with_key(memo, name, key)) {
-            return Verdict::Known(entry.place.clone());
-        }
         let hashed = self.scan(memo, name);
         let marked = |marker| {
             let entries = unhashed.iter().chain(&hashed);
@@ -155,6 +152,19 @@ impl KnownHosts {
             };
         }
         Verdict::Changed(others)
+    }
+
+    /// What lines with this very key say.
+    pub(super) fn by_key_alone(&self, memo: &mut Memo, name: &str, key: &PublicKey) -> Option<Verdict> {
+        let unhashed = self.unhashed(name);
+        let revokes = |entry: &&&Entry| entry.marker == Marker::Revoked && *entry.blob == *key.blob();
+        let hashed = self.revoked_hashed(name, key);
+        if let Some(entry) = unhashed.iter().chain(&hashed).find(revokes) {
+            return Some(Verdict::Revoked(entry.place.clone()));
+        }
+        let vouching = unhashed.iter().copied().find(|entry| entry.vouches_for(key));
+        let vouching = vouching.or_else(|| self.hashed_with_key(memo, name, key));
+        vouching.map(|entry| Verdict::Known(entry.place.clone()))
     }
 
     /// Entries that name the host literally or by a pattern, in the order of the files.
@@ -208,21 +218,20 @@ impl KnownHosts {
 
     /// Whether every hashed name may be tried for an answer that is not needed yet.
     fn is_scan_cheap(&self, memo: &mut Memo, name: &str) -> bool {
-        memo.is_absent(name, self.hashed.stamp()) || memo.spend_ahead(self.hashed.len())
+        memo.is_complete(name, self.hashed.stamp()) || memo.spend_ahead(self.hashed.len())
     }
 
     /// Tries every hashed name. 9,000 of them take about a millisecond.
     pub(super) fn scan(&self, memo: &mut Memo, name: &str) -> Vec<&Entry> {
-        if memo.is_absent(name, self.hashed.stamp()) {
-            return Vec::new();
+        if memo.is_complete(name, self.hashed.stamp()) {
+            let mut found = self.remembered(memo, name).unwrap_or_default();
+            found.sort_unstable_by_key(|entry| entry.place.line);
+            return found;
         }
         let names = self.hashed.all().iter();
         let found: Vec<&HashedName> = names.filter(|hashed| hashed.is_of(name)).collect();
-        if found.is_empty() {
-            memo.remember_absence(name, self.hashed.stamp());
-        } else {
-            memo.remember(name, found.iter().map(|hashed| hashed.salt));
-        }
+        let salts: Vec<Salt> = found.iter().map(|hashed| hashed.salt).collect();
+        memo.scanned(name, &salts, self.hashed.stamp());
         self.entries_of(found.into_iter().map(|hashed| hashed.entry))
     }
 
@@ -265,6 +274,7 @@ impl Entry {
         Mismatch {
             place: self.place.clone(),
             key_type: self.key_type,
+            by_pattern: self.is_pattern,
             fingerprint: fingerprint_sha256(&self.blob),
         }
     }

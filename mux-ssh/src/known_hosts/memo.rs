@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::Salt;
+use super::{Salt, Scanned};
 
 /// Hashes that a run may spend on looking for lines before anybody has asked for a verdict: a hundredth of a second.
 /// A dozen hosts against nine thousand lines are within it, three thousand would take seconds.
@@ -17,8 +17,8 @@ const MAX_SALTS: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memo {
     salts: HashMap<String, Vec<Salt>>,
-    /// Names that a scan did not find, with the stamp of the hashed names that were scanned.
-    absent: HashMap<String, u64>,
+    /// Names of which a scan has found all salts, or none, with the stamp of the hashed names that were scanned.
+    complete: HashMap<String, u64>,
     /// The position of the line that was found last.
     last: u32,
     /// Hashes spent of [`MAX_AHEAD`].
@@ -53,12 +53,34 @@ impl Memo {
         self.salts.remove(name);
     }
 
-    pub(super) fn is_absent(&self, name: &str, stamp: u64) -> bool {
-        self.absent.get(name) == Some(&stamp)
+    /// Everything is known about a name, as far as hashed names with this stamp go.
+    pub(super) fn is_complete(&self, name: &str, stamp: u64) -> bool {
+        self.complete.get(name) == Some(&stamp)
     }
 
-    pub(super) fn remember_absence(&mut self, name: &str, stamp: u64) {
-        self.absent.insert(name.to_owned(), stamp);
+    /// It is known that there is nothing.
+    pub(super) fn is_absent(&self, name: &str, stamp: u64) -> bool {
+        self.is_complete(name, stamp) && self.salts(name).is_none()
+    }
+
+    /// A scan of all hashed names with this stamp has found these salts.
+    pub(super) fn scanned(&mut self, name: &str, salts: &[Salt], stamp: u64) {
+        // What was remembered besides leads nowhere in these files.
+        self.salts.remove(name);
+        if !salts.is_empty() {
+            self.remember(name, salts.iter().copied());
+        }
+        // Of a name with more lines than that, some are forgotten: it is looked for again.
+        if salts.len() <= MAX_SALTS {
+            self.complete.insert(name.to_owned(), stamp);
+        }
+    }
+
+    /// What a search has found that somebody else has done.
+    pub fn take(&mut self, scanned: &Scanned) {
+        for (name, salts) in &scanned.salts {
+            self.scanned(name, salts, scanned.stamp);
+        }
     }
 
     pub(super) fn last(&self) -> u32 {

@@ -25,6 +25,7 @@ mod memo;
 mod parse;
 mod remove;
 mod revoked;
+mod scan;
 
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,8 @@ pub use memo::Memo;
 pub use parse::{BadLine, MAX_BAD_LINES, Warning};
 pub use remove::without_key;
 pub use revoked::{RevokedKeys, UnreadableList};
+
+pub use scan::{Scan, Scanned};
 
 use entry::Entry;
 use hashed::{HashedNames, KeyTail};

@@ -121,6 +121,7 @@ impl KnownHosts {
                 key_type,
                 blob,
                 is_plain: false,
+                is_pattern: false,
             },
         )
     }
@@ -128,11 +129,12 @@ impl KnownHosts {
     /// Indexes an entry under its names.
     pub(super) fn add_entry(&mut self, names: &[u8], mut entry: Entry) -> Result<(), BadLine> {
         let index = u32::try_from(self.entries.len()).expect("fewer than 4 G lines");
+        entry.is_pattern = names.iter().any(|byte| b"*?!".contains(byte));
         entry.is_plain = !names.iter().any(|byte| b"*?!,".contains(byte));
         if names.starts_with(b"|") {
             let hashed = HashedName::parse(names, index).ok_or(BadLine::HashedName)?;
             self.hashed.push(hashed, &entry);
-        } else if names.iter().any(|byte| b"*?!".contains(byte)) {
+        } else if entry.is_pattern {
             self.patterns.push((names.into(), index));
         } else {
             // A name that is not UTF-8 is no host's.
