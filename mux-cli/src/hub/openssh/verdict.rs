@@ -137,7 +137,13 @@ fn not_begun(log: &Log, signal: Option<i32>, words: &[String], about: &About<'_>
         Stage::Auth if about.asks_nobody && says("Permission denied (") => {
             and_also(failure(stage, before, words), ASKS_NOBODY)
         }
-        _ => failure(stage, before, words),
+        Stage::Dns
+        | Stage::Tcp
+        | Stage::Banner
+        | Stage::Kex
+        | Stage::Auth
+        | Stage::Channel
+        | Stage::Command => failure(stage, before, words),
     };
     Verdict {
         status,
