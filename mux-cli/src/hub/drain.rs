@@ -77,7 +77,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     /// As many bytes may follow.
-    fn allow<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, stream: StreamKind, count: usize) {
+    pub(super) fn allow<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, stream: StreamKind, count: usize) {
         match &self.phase {
             Phase::Session(session) => {
                 let kind = match stream {

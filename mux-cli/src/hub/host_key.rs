@@ -140,7 +140,7 @@ fn removal(host: &HostId, others: &[Mismatch], kept: KeptIn<'_>) -> String {
 }
 
 /// `[host]:port` means a glob to a shell.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     if name.contains('[') {
         format!("'{name}'")
     } else {

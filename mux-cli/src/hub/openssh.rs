@@ -5,8 +5,10 @@
 mod log;
 mod verdict;
 
+use std::collections::VecDeque;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use mux_ssh::Printable;
@@ -14,12 +16,13 @@ use mux_ssh::Printable;
 use super::job::{Ended, Job};
 use super::phase::Phase;
 use super::shared::Context;
-use super::{Event, Level, Links, OpenSsh, Stage, Status, StreamKind};
+use super::{Event, Level, Links, OpenSsh, Stage, Status, StreamKind, Transport};
 pub use log::LOG_VERBOSE;
 use log::Log;
+use verdict::About;
 
-/// What ssh may write to standard error before it has a session and still be asked for the reason of its failure; more
-/// is a proxy that chatters, and is passed on as what it is.
+/// What ssh and its proxy write to standard error before there is a session, and what is kept of it for the reason of a
+/// failure: the end, since programs say last why they end.
 const MAX_HELD: usize = 8 * 1024;
 
 /// What a sentence about a lost connection may have: two names and some words.
@@ -34,11 +37,11 @@ pub(super) struct Child {
     /// It has a place among those that run; otherwise it waits for one.
     is_placed: bool,
     logged_in: bool,
-    /// What came on standard error before there was a session.
-    held: Vec<Bytes>,
+    /// What came on standard error before there was a session, and when.
+    held: VecDeque<(Instant, Bytes)>,
     held_len: usize,
-    /// The end of what came there: of a lost connection ssh speaks to people, not to its log.
-    last_words: Vec<u8>,
+    /// The last line there, if it may be ssh's own: of a lost connection it speaks to people, not to its log.
+    last_words: Bytes,
 }
 
 impl<K: Copy + Eq + Hash> Job<K> {
@@ -55,9 +58,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
             pid: 0,
             is_placed,
             logged_in: false,
-            held: Vec::new(),
+            held: VecDeque::new(),
             held_len: 0,
-            last_words: Vec::new(),
+            last_words: Bytes::new(),
         });
         if is_placed {
             self.spawn_openssh(cx);
@@ -87,7 +90,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Err(what) if what.is_shortage() && !cx.shared.by_link.is_empty() => self.lacks(cx, what),
             Err(why) => {
                 let message = format!("could not start ssh: {why}");
-                self.fail(cx, Status::Unreachable, Stage::Dns, message);
+                self.fail(cx, Status::Unreachable, Stage::Tcp, message);
             }
         }
     }
@@ -97,7 +100,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.heard(cx);
         let Some(child) = &mut self.child else { return };
         child.pid = pid;
+        let was_sent = child.log.sent;
         child.log.read(pid, data);
+        if child.log.sent && !was_sent {
+            self.session_begins(cx);
+        }
         self.follow_log(cx);
     }
 
@@ -152,6 +159,28 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.open_stdin(cx);
     }
 
+    /// The command is handed over just now: what was read on standard error before is none of its output. What was read
+    /// with the log itself may be; in which order both were written can't be seen.
+    fn session_begins<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        let Some(child) = &mut self.child else { return };
+        let earlier = child.held.iter().take_while(|(at, _)| *at < cx.now).count();
+        let earlier = child.held.drain(..earlier).map(|(_, data)| data).collect();
+        self.noise(cx, earlier);
+    }
+
+    /// What ssh or its proxy said beside the connection: nothing that the command wrote.
+    fn noise<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, pieces: Vec<Bytes>) {
+        let text = pieces.concat();
+        // The pipe may have as much again.
+        self.allow(cx, StreamKind::Stderr, text.len());
+        if let Some(child) = &mut self.child {
+            child.held_len = child.held_len.saturating_sub(text.len());
+        }
+        for line in lines(&text) {
+            self.notice(cx, Level::Verbose, format!("ssh: {line}"));
+        }
+    }
+
     /// ssh, or the command through it, wrote something.
     pub(super) fn openssh_output<L: Links<Key = K>>(
         &mut self,
@@ -159,30 +188,54 @@ impl<K: Copy + Eq + Hash> Job<K> {
         stream: StreamKind,
         data: Bytes,
     ) {
-        if let Some(child) = &mut self.child
-            && stream == StreamKind::Stderr
-        {
-            child.last_words.extend_from_slice(&data);
-            let excess = child.last_words.len().saturating_sub(MAX_LAST_WORDS);
-            child.last_words.drain(..excess);
+        let Some(child) = &mut self.child else { return };
+        match stream {
+            // Nobody but a command writes there, whatever the log says.
+            StreamKind::Stdout => child.log.sent = true,
+            StreamKind::Stderr if self.stage < Stage::Command => {
+                child.held_len += data.len();
+                child.held.push_back((cx.now, data));
+                let mut excess = Vec::new();
+                let mut left = child.held_len;
+                while left > MAX_HELD
+                    && let Some((_, piece)) = child.held.pop_front()
+                {
+                    left -= piece.len();
+                    excess.push(piece);
+                }
+                return self.noise(cx, excess);
+            }
+            StreamKind::Stderr => return self.openssh_stderr(cx, data),
         }
-        let is_before = self.stage < Stage::Command && stream == StreamKind::Stderr;
-        if let Some(child) = &mut self.child
-            && is_before
-            && child.held_len < MAX_HELD
-        {
-            child.held_len += data.len();
-            child.held.push(data);
-            return;
-        }
-        self.pass_held(cx);
         self.pass_on(cx, stream, data);
+    }
+
+    /// Passes on what the command wrote, but for a last line that may be ssh's.
+    fn openssh_stderr<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, mut data: Bytes) {
+        self.pass_last_words(cx);
+        let kept = data.split_off(last_words(&data));
+        if let Some(child) = &mut self.child {
+            child.last_words = kept;
+        }
+        if !data.is_empty() {
+            self.pass_on(cx, StreamKind::Stderr, data);
+        }
+    }
+
+    fn pass_last_words<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        let kept = self
+            .child
+            .as_mut()
+            .map(|child| std::mem::take(&mut child.last_words));
+        if let Some(kept) = kept.filter(|kept| !kept.is_empty()) {
+            self.pass_on(cx, StreamKind::Stderr, kept);
+        }
     }
 
     fn pass_held<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         let held = self.child.as_mut().map(|child| std::mem::take(&mut child.held));
-        for data in held.unwrap_or_default() {
-            self.pass_on(cx, StreamKind::Stderr, data);
+        for (_, data) in held.unwrap_or_default() {
+            self.openssh_stderr(cx, data);
         }
     }
 
@@ -197,24 +250,31 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.follow_log(cx);
         let Some(child) = &mut self.child else { return };
         let is_known = child.log.end.is_some();
-        if let Some(killing) = &self.killing {
-            let (reason, gone) = (killing.reason, is_known || !child.log.sent);
-            return self.finish_killed(cx, reason, gone);
-        }
-        if child.log.sent {
-            // Of a session that was never opened there is nothing on standard error but ssh's words.
+        let was_sent = child.log.sent;
+        if was_sent {
             self.pass_held(cx);
         }
+        if is_known {
+            // It was the command's, since ssh has nothing to complain about.
+            self.pass_last_words(cx);
+        }
+        if let Some(killing) = &self.killing {
+            let (reason, gone) = (killing.reason, is_known || !was_sent);
+            return self.finish_killed(cx, reason, gone);
+        }
         let Some(child) = &mut self.child else { return };
-        let held = match child.log.sent {
-            true => last_words(&child.last_words).to_vec(),
-            false => child.held.concat(),
+        let held = match was_sent {
+            true => child.last_words.to_vec(),
+            false => child.held.iter().flat_map(|(_, data)| data).copied().collect(),
         };
-        let lines = String::from_utf8_lossy(&held);
-        let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
-        let said: Vec<String> = lines.map(|line| Printable::new(line).to_string()).collect();
+        let said = lines(&held);
         let notes: Vec<String> = said.iter().chain(&child.log.words).cloned().collect();
-        let verdict = verdict::verdict(&child.log, (rc, signal), &said, self.request.missing_status);
+        let about = About {
+            host: &self.request.host,
+            asks_nobody: matches!(&self.request.transport, Transport::OpenSsh(ssh) if ssh.asks_nobody),
+            missing: self.request.missing_status,
+        };
+        let verdict = verdict::verdict(&child.log, (rc, signal), &said, &about);
         if self.stage == Stage::Command {
             self.timings.run = Some(cx.now.saturating_duration_since(self.stage_since));
         }
@@ -256,14 +316,22 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 }
 
-/// The last line, if it is one of those that ssh writes to standard error when it loses a connection. Its log says
-/// nothing then; a command that writes the same before it is lost is hardly told apart, and nothing depends on it.
-fn last_words(stderr: &[u8]) -> &[u8] {
+/// Where the last line begins, if it is one of those that ssh writes to standard error when it loses a connection; the
+/// end otherwise. Its log says nothing then; of a command that writes the same, the end is known.
+fn last_words(stderr: &[u8]) -> usize {
     let end = stderr.trim_ascii_end();
     let start = memchr::memrchr(b'\n', end).map_or(0, |at| at + 1);
-    let line = end.get(start..).unwrap_or_default();
-    match line.starts_with(b"Connection to ") || line.starts_with(b"Shared connection to ") {
-        true => line,
-        false => &[],
+    let line = stderr.get(start..).unwrap_or_default();
+    let is_ssh = line.starts_with(b"Connection to ") || line.starts_with(b"Shared connection to ");
+    match is_ssh && line.len() <= MAX_LAST_WORDS {
+        true => start,
+        false => stderr.len(),
     }
+}
+
+/// Lines as they can be shown, without empty ones.
+fn lines(text: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(text);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(|line| Printable::new(line).to_string()).collect()
 }

@@ -75,6 +75,8 @@ pub struct OpenSsh {
     pub door: Arc<str>,
     /// Why it is used.
     pub reason: String,
+    /// It puts no question to anybody, and where a login fails that is worth a word.
+    pub asks_nobody: bool,
 }
 
 /// The way to a target.

@@ -22,6 +22,9 @@ pub(super) fn can_take(error: &ConfigError) -> bool {
     )
 }
 
+/// What is said of lines that only ssh understands, to whom it is not used for.
+const NOT_SUPPORTED: &str = ": not supported yet";
+
 /// Builds requests for it.
 #[derive(Debug)]
 pub(super) struct Fallback<'a> {
@@ -61,7 +64,10 @@ impl<'a> Fallback<'a> {
     ) -> Result<Request, String> {
         // It logs in; host keys are to be seen before anybody does.
         if matches!(self.plan.action, Action::LearnHosts(_)) {
-            return Err(reason);
+            let reason = reason.trim_end_matches(NOT_SUPPORTED);
+            return Err(format!(
+                "{reason}: only ssh can do that, and its host keys are not seen here; connect once with ssh by hand"
+            ));
         }
         let ssh = self.ssh(target, &work, config, reason)?;
         let connection = &self.plan.connection;
@@ -99,6 +105,8 @@ impl<'a> Fallback<'a> {
         let mut ssh = self.ssh(target, work, Some(config), reason).ok()?;
         let only = "PreferredAuthentications=gssapi-keyex,gssapi-with-mic";
         ssh.options.splice(0..0, ["-o".into(), only.into()]);
+        // There is nothing to ask for.
+        ssh.asks_nobody = false;
         Some(Arc::new(ssh))
     }
 
@@ -110,6 +118,7 @@ impl<'a> Fallback<'a> {
         reason: String,
     ) -> Result<OpenSsh, String> {
         let Some(program) = self.program.get_or_insert_with(|| openssh::find("ssh")) else {
+            let reason = reason.trim_end_matches(NOT_SUPPORTED);
             return Err(format!(
                 "{reason}: there is no ssh in PATH, which would be used for it"
             ));
@@ -130,7 +139,8 @@ impl<'a> Fallback<'a> {
             program,
             options,
             door: door(config),
-            reason: reason.trim_end_matches(": not supported yet").to_owned(),
+            reason: reason.trim_end_matches(NOT_SUPPORTED).to_owned(),
+            asks_nobody: openssh::asks_nobody(),
         })
     }
 

@@ -27,7 +27,7 @@ const MAX_CONTROL_PATH: usize = 104 - 17 - 1;
 /// Nobody can be asked by many processes at once. What opens ports, runs something here or puts something else in the
 /// place of the command has no business in a run, as over the native transport. An old version that does not know one
 /// of these says so and ends.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 12] = [
     "LogLevel=ERROR",
     "ControlPersist=no",
     "ClearAllForwardings=yes",
@@ -37,6 +37,10 @@ const OPTIONS: [&str; 9] = [
     "Tunnel=no",
     "RequestTTY=no",
     "EscapeChar=none",
+    // These three: input that is thrown away, a command that runs behind our back, and none at all.
+    "StdinNull=no",
+    "ForkAfterAuthentication=no",
+    "SessionType=default",
 ];
 
 /// Where a program is, if there is one in `PATH`.
@@ -134,13 +138,18 @@ impl LogPipe {
     }
 }
 
-/// A process in the background would be stopped at its first question: whoever wants to be asked says so, and is asked
-/// by `SSH_ASKPASS`. A jump host's ssh is started by ssh itself, without our options; it is told by the environment.
-fn ask_nobody(command: &mut Command) {
+/// Whether no question is put to anybody. A process in the background would be stopped at its first one: whoever wants
+/// to be asked says so, and is asked by `SSH_ASKPASS`.
+pub(super) fn asks_nobody() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let wanted = std::env::var_os("SSH_ASKPASS_REQUIRE");
     let is_wanted = wanted.is_some_and(|value| value == "force" || value == "prefer");
-    if !(is_wanted && is_set("SSH_ASKPASS")) {
+    !(is_wanted && is_set("SSH_ASKPASS"))
+}
+
+/// A jump host's ssh is started by ssh itself, without our options; it is told by the environment.
+fn ask_nobody(command: &mut Command) {
+    if asks_nobody() {
         command.args(["-o", "BatchMode=yes"]);
         command.env("SSH_ASKPASS", "false");
     }

@@ -208,7 +208,11 @@ fn prepared(
     configuration: &mut Configuration,
     mut config: HostConfig,
 ) -> Result<settings::Prepared, NoWay> {
-    unsupported::refuse(&config).map_err(NoWay::Unsupported)?;
+    let refused = match plan.action {
+        Action::LearnHosts(_) => unsupported::refuse_way(&config),
+        Action::Run(_) | Action::ListHosts => unsupported::refuse(&config),
+    };
+    refused.map_err(NoWay::Unsupported)?;
     let (route, way) = jumps.way(&mut config)?;
     let here = Here {
         variables: configuration.variables(&config),

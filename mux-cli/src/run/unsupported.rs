@@ -9,7 +9,19 @@ use mux_ssh::config::{
 /// # Errors
 /// The first line that can't be left out and is not supported: one line of text.
 pub(super) fn refuse(config: &HostConfig) -> Result<(), String> {
-    match refused(config) {
+    said(refused(config))
+}
+
+/// The same where nobody logs in: only the way there counts.
+///
+/// # Errors
+/// As above.
+pub(super) fn refuse_way(config: &HostConfig) -> Result<(), String> {
+    said(proxy(config))
+}
+
+fn said(line: Option<Line<'_>>) -> Result<(), String> {
+    match line {
         None => Ok(()),
         Some((origin, keyword, value)) => Err(format!(
             "{origin}: {keyword}{}{value}: not supported yet",

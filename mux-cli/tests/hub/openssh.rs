@@ -17,6 +17,7 @@ fn request(sim: &Sim, id: u32, door: &str) -> Request {
         options: Vec::new(),
         door: Arc::from(door),
         reason: "--transport openssh".to_owned(),
+        asks_nobody: true,
     };
     Request {
         transport: Transport::OpenSsh(Arc::new(ssh)),
@@ -128,7 +129,10 @@ fn one_that_fails_on_its_way_says_where() {
         after(4, &[Logs(denied), Ends(255)]),
         Status::Auth,
         None,
-        &format!("auth: {denied}"),
+        &format!(
+            "auth: {denied}; nothing is asked over this transport, neither for passwords nor for passphrases: \
+             with SSH_ASKPASS_REQUIRE=force the program of SSH_ASKPASS answers"
+        ),
     );
     // What is written beside the log, before there is a session, is ssh's own, too.
     check(
@@ -173,7 +177,7 @@ fn one_that_is_older_than_what_tells_its_ends_apart_says_so() {
         ),
         Status::Unreachable,
         None,
-        "dns: this ssh is older than OpenSSH 8.5, whose LogVerbose tells how a command ended",
+        "dns: this ssh is older than OpenSSH 8.7, which tells how a command ended and can be kept in front",
     );
 }
 
@@ -189,7 +193,7 @@ fn one_that_can_not_be_started_fails_and_one_for_which_something_lacks_waits() {
     let words = sim.outcome(1).error.as_ref().unwrap().words();
     assert_eq!(
         (sim.outcome(1).status, words.as_str()),
-        (Status::Unreachable, "dns: could not start ssh: entity not found")
+        (Status::Unreachable, "tcp: could not start ssh: entity not found")
     );
 
     let mut sim = Sim::new(10, 2);
