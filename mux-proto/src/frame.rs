@@ -165,29 +165,7 @@ impl Header {
         let Some(&bytes) = input.first_chunk::<HEADER_LEN>() else {
             return Ok(None);
         };
-        let [
-            _,
-            _,
-            _,
-            _,
-            kind,
-            flags,
-            l0,
-            l1,
-            d0,
-            d1,
-            d2,
-            d3,
-            s0,
-            s1,
-            s2,
-            s3,
-            c0,
-            c1,
-            c2,
-            c3,
-        ] = bytes;
-        let len = usize::from(u16::from_be_bytes([l0, l1]));
+        let (kind, flags, len, [destination, source, channel]) = fields(bytes);
         let Some(&(kind, shortest, longest, allowed)) = KINDS.iter().find(|row| row.0.number() == kind)
         else {
             return Err(Violation::Kind(kind).into());
@@ -204,9 +182,9 @@ impl Header {
         let header = Self {
             kind,
             flags,
-            destination: NodeId(u32::from_be_bytes([d0, d1, d2, d3])),
-            source: NodeId(u32::from_be_bytes([s0, s1, s2, s3])),
-            channel: u32::from_be_bytes([c0, c1, c2, c3]),
+            destination: NodeId(destination),
+            source: NodeId(source),
+            channel,
             len,
         };
         let is_addressed = header != Self::link(kind, len);
@@ -215,6 +193,15 @@ impl Header {
         }
         Ok(Some(header))
     }
+}
+
+/// Kind, flags, length of the body; destination, source and channel.
+fn fields(header: [u8; HEADER_LEN]) -> (u8, u8, usize, [u32; 3]) {
+    #[rustfmt::skip]
+    let [_, _, _, _, kind, flags, l0, l1, d0, d1, d2, d3, s0, s1, s2, s3, c0, c1, c2, c3] = header;
+    let addresses = [[d0, d1, d2, d3], [s0, s1, s2, s3], [c0, c1, c2, c3]];
+    let len = usize::from(u16::from_be_bytes([l0, l1]));
+    (kind, flags, len, addresses.map(u32::from_be_bytes))
 }
 
 /// A header and its body.

@@ -137,11 +137,25 @@ impl Outside {
             let judgement = Judgement::AskForOthers(types);
             return self.answer(ticket, Answer::HostKey { question, judgement });
         }
+        // What a command knows is its own affair.
+        let to_remember = told.is_none();
+        self.decided(now, (ticket, question, key), decision, note, to_remember);
+    }
+
+    fn decided(
+        &mut self,
+        now: Instant,
+        (ticket, question, key): (Ticket, QuestionId, PublicKey),
+        decision: Decision,
+        note: String,
+        to_remember: bool,
+    ) {
         match decision {
             Decision::Refuse(reason) => self.refuse(ticket, question, note + &reason),
             Decision::Accept => {
-                // What a command knows is its own affair.
-                known.accepted = told.is_none().then(|| key.clone());
+                if let Some(known) = self.targets.get_mut(&ticket.request) {
+                    known.accepted = to_remember.then(|| key.clone());
+                }
                 self.accept(ticket, question, &key, Found::Known);
             }
             Decision::Learn => self.learn(now, ticket, question, vec![key]),
@@ -154,7 +168,9 @@ impl Outside {
                 self.gather(now, unknown, note + &refusal);
             }
             Decision::Distrust(warning) => {
-                self.hosts.warn(&known.shown.text, &warning);
+                if let Some(known) = self.targets.get(&ticket.request) {
+                    self.hosts.warn(&known.shown.text, &warning);
+                }
                 let judgement = Judgement::Distrust;
                 self.answer(ticket, Answer::HostKey { question, judgement });
             }

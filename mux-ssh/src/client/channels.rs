@@ -331,7 +331,8 @@ impl Channels {
     /// The server closed the channel.
     pub(crate) fn closed(&mut self, slot: u32, events: &mut Events, replies: &mut Replies) {
         let Some(channel) = self.slot(slot) else { return };
-        if let (Some(number), false) = (channel.number(), channel.close_sent()) {
+        let by_itself = !channel.close_sent();
+        if let (Some(number), true) = (channel.number(), by_itself) {
             replies.push(Reply::Close { number });
         }
         let id = channel.id;
@@ -347,6 +348,7 @@ impl Channels {
                 self.fail(slot, ChannelFailure::ClosedUnanswered, events)
             }
             Command::Running => events.push(Event::ChannelClosed { channel: id }),
+            Command::None if by_itself => self.opening.spare_closed(),
             Command::None | Command::Over => {}
         }
         self.table.free(slot);

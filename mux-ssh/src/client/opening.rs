@@ -16,6 +16,10 @@ const MAX_REFUSALS: u8 = 4;
 /// it, OPEN was granted after 200 ms.
 const REOPEN_DELAY: Duration = Duration::from_millis(50);
 
+/// Spares that a server closes before it has them replaced no more. OpenSSH's `ChannelTimeout` closes one after minutes; a
+/// server that closes each at once would have us open the next for ever, as fast as the link is.
+const MAX_SPARES_CLOSED: u32 = 3;
+
 /// What the login allows channels to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permit {
@@ -40,6 +44,8 @@ pub(crate) enum Refused {
 pub(crate) struct Opening {
     habits: Habits,
     spare_wanted: bool,
+    /// How many spares the server has closed that nobody had used.
+    spares_closed: u32,
     /// A channel was opened, or is being opened: the number of the next one is not sure to be 0.
     started: bool,
     /// A channel was confirmed: sessions are allowed here.
@@ -55,6 +61,7 @@ impl Opening {
         Self {
             habits: Habits::of(Family::Unknown),
             spare_wanted,
+            spares_closed: 0,
             started: false,
             confirmed: false,
             limit: one_session.then_some(1),
@@ -126,6 +133,12 @@ impl Opening {
         let sessions = table.iter().filter(|channel| channel.is_session()).count() - spares;
         // One below the limit stays free for a command: a spare must never be the reason why one is refused.
         self.keeps_spare() && spares == 0 && self.limit.is_none_or(|limit| sessions + 1 < limit)
+    }
+
+    /// The server closed a spare.
+    pub(crate) fn spare_closed(&mut self) {
+        self.spares_closed += 1;
+        self.spare_wanted &= self.spares_closed < MAX_SPARES_CLOSED;
     }
 
     /// What was sent ahead of the login was refused with it.

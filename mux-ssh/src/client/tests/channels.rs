@@ -411,6 +411,31 @@ fn a_spare_that_the_server_closes_is_replaced_and_harms_nobody() {
 }
 
 #[test]
+fn a_server_that_closes_every_spare_is_soon_asked_for_none() {
+    let config = ClientConfig {
+        spare: true,
+        ..config(&keys(1))
+    };
+    let mut pair = Pair::log_in(OPENSSH, config);
+    for after in [
+        &[CHANNEL_CLOSE, CHANNEL_OPEN][..],
+        &[CHANNEL_CLOSE, CHANNEL_OPEN],
+        &[CHANNEL_CLOSE],
+    ] {
+        pair.confirm(0, 0);
+        pair.take_kinds();
+        close(&mut pair, 0);
+        assert_eq!(pair.take_kinds(), after);
+    }
+    let id = pair.exec(exec("x"));
+    assert_eq!(pair.take_kinds()[0], CHANNEL_OPEN);
+    pair.confirm(0, 0);
+    pair.reply(0, true);
+    close(&mut pair, 0);
+    assert_eq!(*pair.last_word(id), Event::ChannelClosed { channel: id });
+}
+
+#[test]
 fn a_command_on_a_spare_that_closes_under_it_starts_anew_while_it_was_not_sent() {
     let config = ClientConfig {
         spare: true,
