@@ -198,6 +198,7 @@ class Connection:
                 for frame in self._decoder.feed(data):
                     self._receive(frame)
             except (Violation, Incompatible) as error:
+                self._say_why(error)
                 self._part(error)
 
     def goodbye(self, code=1, text=""):
@@ -205,6 +206,16 @@ class Connection:
         self._put(frames.GOODBYE, cbor.dumps({"code": code, "text": text}))
         while self._out:
             self.pump()
+
+    def _say_why(self, error):
+        """A goodbye, if the peer understands it and has room for it."""
+        code = 4 if isinstance(error, Violation) else 5
+        if not self._decoder.is_foreign:
+            self._put(frames.GOODBYE, cbor.dumps({"code": code, "text": str(error)}))
+            try:
+                os.write(self._writes, self._out)
+            except OSError:
+                pass
 
     def _put(self, kind, body, channel=0, destination=0, source=0):
         self._out += frames.encode(kind, body, channel, 0, destination, source)

@@ -51,6 +51,8 @@ class Decoder:
 
     def __init__(self):
         self._input = bytearray()
+        # What came is not written by a peer.
+        self.is_foreign = False
 
     def feed(self, data):
         """All frames that are complete with `data`; the rest waits."""
@@ -73,6 +75,7 @@ class Decoder:
         if not start:
             return None
         if start[:3] != MAGIC[: len(start)]:
+            self.is_foreign = True
             raise Violation(f"{bytes(self._input[at : at + 64])!r} came where a frame should begin")
         if len(start) > 3 and start[3] != VERSION:
             raise Incompatible(f"the peer speaks version {start[3]} of the protocol, this side {VERSION}")

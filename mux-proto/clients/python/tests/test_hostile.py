@@ -25,6 +25,13 @@ class Peer:
     def frames(self):
         return frames.Decoder().feed(self.socket.recv(1 << 20))
 
+    def frames_or_none(self):
+        self.socket.setblocking(False)
+        try:
+            return self.frames()
+        except BlockingIOError:
+            return []
+
     def close(self):
         self.socket.close()
         self.theirs.close()
@@ -51,6 +58,19 @@ class Hostile(unittest.TestCase):
         ):
             with self.subTest(first), self.assertRaises(error):
                 self.peer(first).link()
+
+    def test_a_peer_is_told_what_it_did_and_a_stranger_is_not(self):
+        wrong = frames.encode(frames.PONG, b"12345678")
+        for sent, error, code in ((hello() + wrong, Violation, 4), (hello(above=True), Incompatible, 5)):
+            peer = self.peer(sent)
+            with self.assertRaises(error):
+                peer.link().pump()
+            said = peer.frames()[-1]
+            self.assertEqual((said.kind, cbor.loads(said.body)["code"]), (frames.GOODBYE, code))
+        stranger = self.peer(b"Last login: today")
+        with self.assertRaises(Violation):
+            stranger.link()
+        self.assertNotIn(frames.GOODBYE, [frame.kind for frame in stranger.frames_or_none()])
 
     def test_a_peer_that_goes_or_says_nothing_is_told_of(self):
         peer = self.peer(hello())
