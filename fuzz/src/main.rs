@@ -34,6 +34,7 @@ const TARGETS: &[(&str, Decoder)] = &[
     ("key_file", ssh::key_file),
     ("key_der", ssh::key_der),
     ("certificate", ssh::certificate),
+    ("revoked_keys", ssh::revoked_keys),
     ("agent", |data| ssh::agent(Instant::now(), data)),
     ("target_syntax", command_line::target_syntax),
     ("hosts_file", command_line::hosts_file),

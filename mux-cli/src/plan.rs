@@ -85,6 +85,8 @@ pub struct Connection {
     pub login_timeout: Option<Duration>,
     /// Over what.
     pub transport: Transport,
+    /// `--transport openssh=SET`: targets that go through the system's `ssh` where the others don't.
+    pub through_openssh: Vec<String>,
     /// `-A`: commands may use our agent.
     pub forward_agent: bool,
     /// `--forward-agent-to-all`: those of a set, too.

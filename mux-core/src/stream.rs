@@ -1,7 +1,7 @@
 //! What a link can be made of. Decides how each kind is read, written and half-closed; never when.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use mio::Interest;
@@ -9,6 +9,8 @@ use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::unix::SourceFd;
 use mux_proto::SendQueue;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::io::Errno;
+use socket2::{Domain, Socket, Type};
 
 use crate::{Key, Reactor};
 
@@ -194,6 +196,27 @@ impl Io {
             Self::Duplex { .. } | Self::Memory => Ok(None),
         };
         error.unwrap_or_else(Some).map(|error| error.kind())
+    }
+}
+
+/// A TCP socket with an address of ours and no peer yet.
+#[derive(Debug)]
+pub(crate) struct Bound(Socket);
+
+impl Bound {
+    pub(crate) fn to(from: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(from), Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&from.into())?;
+        Ok(Self(socket))
+    }
+
+    /// Without waiting.
+    pub(crate) fn connect(self, to: SocketAddr) -> io::Result<Stream> {
+        match self.0.connect(&to.into()) {
+            Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
+            Ok(()) | Err(_) => Ok(Stream::Tcp(TcpStream::from_std(self.0.into()))),
+        }
     }
 }
 

@@ -54,6 +54,34 @@ fn bytes_arrive_whole_and_in_order_both_ways() {
 }
 
 #[test]
+fn a_connection_starts_from_the_address_that_it_is_bound_to() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut driver: Driver<Raw> = Driver::new().unwrap();
+    let from = "127.0.0.9:0".parse().unwrap();
+    let connecting = driver.connect_from(from, to, Raw::new()).unwrap();
+    run(
+        &mut driver,
+        |_, _, event| matches!(event, Event::Connected(key) if key == connecting),
+    );
+    let (_stream, peer) = listener.accept().unwrap();
+    assert_eq!(peer.ip(), from.ip());
+    // Of the block that is set aside for documentation (RFC 5737): nobody has it.
+    let foreign = "192.0.2.1:0".parse().unwrap();
+    let refused = driver.connect_from(foreign, to, Raw::new()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::AddrNotAvailable);
+    // What the server says is told as ever.
+    drop(listener);
+    driver.connect_from(from, to, Raw::new()).unwrap();
+    run(&mut driver, |_, _, event| {
+        matches!(
+            event,
+            Event::Closed(_, _, Err(LinkError::Io(ErrorKind::ConnectionRefused)))
+        )
+    });
+}
+
+#[test]
 fn a_protocol_that_consumes_a_packet_and_returns_no_event_is_called_again() {
     let mut driver = Driver::new().unwrap();
     let (key, mut peer) = link_and_peer(

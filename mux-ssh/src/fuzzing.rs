@@ -2,7 +2,7 @@
 
 mod files;
 
-pub use files::{agent, certificate, key_file, known_hosts, ssh_config};
+pub use files::{agent, certificate, key_file, known_hosts, revoked_keys, ssh_config};
 
 pub use crate::client::fuzzing::{auth, channel};
 pub use crate::keys::fuzzing::key_der;

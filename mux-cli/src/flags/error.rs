@@ -30,6 +30,10 @@ pub enum UsageError {
     StdinTwice,
     /// Host keys of a transport that has none.
     NoHostKeys,
+    /// More than one transport for all targets.
+    TwoTransports,
+    /// A transport for these targets, where all have another one.
+    NoOthers(String),
     /// A variable of the environment whose value is wrong.
     Environment {
         /// Its name.
@@ -62,6 +66,13 @@ impl fmt::Display for UsageError {
                 "--hosts - and --stdin: both can't read standard input; write --stdin=FILE or --hosts FILE",
             ),
             Self::NoHostKeys => f.write_str("--transport: only the native one sees host keys; leave it out"),
+            Self::TwoTransports => f.write_str(
+                "--transport: two for all targets; leave one out, or write --transport openssh=SET for some of them",
+            ),
+            Self::NoOthers(set) => write!(
+                f,
+                "--transport openssh={set}: for some targets, beside another --transport for all; leave one of them out"
+            ),
             Self::Environment { name, value, advice } => {
                 write!(
                     f,

@@ -90,8 +90,8 @@ pub(super) fn plan(hosts: &ArgMatches, environment: &Environment) -> Result<Plan
     let fanout = learn.get_one::<usize>("fanout").copied();
     let connection = connection(learn, environment)?;
     match connection.transport {
-        Transport::Ssh => {}
-        Transport::Local | Transport::OpenSsh => return Err(UsageError::NoHostKeys),
+        Transport::Ssh if connection.through_openssh.is_empty() => {}
+        Transport::Ssh | Transport::Local | Transport::OpenSsh => return Err(UsageError::NoHostKeys),
     }
     Ok(Plan {
         targets,

@@ -12,6 +12,7 @@ mod size;
 mod table;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod variable;
 
 pub use config::ConfigQuery;
@@ -29,7 +30,7 @@ use clap::error::ErrorKind;
 
 use crate::plan::{
     Action, ColorChoice, Connection, DEFAULT_FANOUT, DEFAULT_SPILL_MAX, ExitRule, Family, Format,
-    MissingStatus, OutputPlan, Plan, SavePlan, StdinSource, Transport, Variable, Variables,
+    MissingStatus, OutputPlan, Plan, SavePlan, StdinSource, Variable, Variables,
 };
 use crate::targets::{HostsSource, TargetSpec};
 
@@ -215,6 +216,7 @@ fn connection(run: &ArgMatches, environment: &Environment) -> Result<Connection,
         (_, true) => Family::V6,
         _ => Family::Any,
     };
+    let (transport, through_openssh) = transport::choose(run)?;
     Ok(Connection {
         user: run.get_one::<String>("login").cloned(),
         port: run.get_one::<u16>("port").copied(),
@@ -229,7 +231,8 @@ fn connection(run: &ArgMatches, environment: &Environment) -> Result<Connection,
         family,
         connect_timeout: seconds(run, "connect-timeout").or(environment.connect_timeout()?),
         login_timeout: seconds(run, "login-timeout"),
-        transport: *run.get_one::<Transport>("transport").expect("has a default"),
+        transport,
+        through_openssh,
         forward_agent: is_given(run, "forward-agent"),
         forward_to_all: is_given(run, "forward-agent-to-all"),
     })

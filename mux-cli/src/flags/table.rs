@@ -14,7 +14,7 @@ use super::fanout::parse_fanout;
 use super::size::parse_size;
 use super::variable::parse_variable;
 use super::{config, foreign, hosts};
-use crate::plan::{ColorChoice, Format, MAX_RETRIES, MissingStatus, Transport};
+use crate::plan::{ColorChoice, Format, MAX_RETRIES, MissingStatus};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -167,19 +167,13 @@ pub(super) fn connection() -> [Arg; 11] {
 fn transport() -> Arg {
     valued(
         "transport",
-        "NAME",
-        "`openssh`: through the system's ssh, a process for each target; \
+        "NAME[=SET]",
+        "`openssh`: through the system's ssh, a process for each target; `openssh=SET`: only for these; \
         `local`: run here, once for each target, without a network",
     )
     .long("transport")
-    .default_value("ssh")
-    .hide_default_value(true)
-    .hide_possible_values(true)
-    .value_parser(choice(&[
-        ("ssh", Transport::Ssh),
-        ("openssh", Transport::OpenSsh),
-        ("local", Transport::Local),
-    ]))
+    .action(ArgAction::Append)
+    .value_parser(super::transport::parse)
 }
 
 fn execution() -> [Arg; 6] {

@@ -5,6 +5,7 @@
 use std::os::unix::ffi::OsStringExt as _;
 
 use super::*;
+use crate::plan::Transport;
 
 fn parse_words(line: &[&[u8]], environment: &Environment) -> Result<Invocation, UsageError> {
     let program: &[u8] = b"mux";
@@ -108,6 +109,31 @@ fn the_value_of_a_variable_is_any_bytes() {
 }
 
 #[test]
+fn a_transport_is_for_all_targets_or_for_some() {
+    let plan = plan_of(
+        "run -w web[1-3] --transport openssh=web1 --transport=openssh=web[2-3] ls".trim_start_matches("run "),
+    );
+    let connection = plan.connection;
+    assert_eq!(connection.transport, Transport::Ssh);
+    assert_eq!(connection.through_openssh, ["web1", "web[2-3]"]);
+    let one = "run -w a --transport openssh --transport";
+    check_error(
+        &format!("{one} local ls"),
+        &["two for all targets", "openssh=SET"],
+    );
+    check_error(
+        &format!("{one} openssh=a ls"),
+        &["--transport openssh=a", "leave one of them out"],
+    );
+    check_error(
+        "run -w a --transport telnet ls",
+        &["telnet", "ssh, openssh, local"],
+    );
+    check_error("run -w a --transport local=a ls", &["only openssh"]);
+    check_error("run -w a --transport openssh= ls", &["which targets?"]);
+}
+
+#[test]
 fn every_flag_lands_in_its_place() {
     let plan = plan_of(
         "-w web[1-3] -wdb1 -x web2 --hosts fleet --hosts - -f 8 -l root -p 2222 -i k1 -ik2 -F cfg -o A=1 -oB=2 -B -N \
@@ -143,6 +169,7 @@ fn every_flag_lands_in_its_place() {
                 connect_timeout: Some(Duration::from_millis(1500)),
                 login_timeout: Some(Duration::from_secs(120)),
                 transport: Transport::Local,
+                through_openssh: Vec::new(),
                 forward_agent: true,
                 forward_to_all: true,
             },

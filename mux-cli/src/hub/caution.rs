@@ -1,6 +1,7 @@
-//! What a first connection has taught about how to make a second one. Values only; who connects again decides elsewhere.
+//! What a connection has taught about the server: what it is not given, and how to make a second one. Values only; who
+//! connects again decides elsewhere.
 
-/// What a reconnect leaves out.
+/// What is left out from then on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Caution {
     /// A guess went wrong: guess nothing.
@@ -11,4 +12,6 @@ pub(super) struct Caution {
     pub(super) none_first: bool,
     /// If the server accepts this key, the command may have run in an earlier connection.
     pub(super) doubted: Option<usize>,
+    /// Its key is not the one that is known: it gets no password and no answer.
+    pub(super) distrusted: bool,
 }

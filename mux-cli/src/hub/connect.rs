@@ -13,7 +13,9 @@ use super::job::{Context, Job};
 use super::pace::{self, Door};
 use super::phase::{Phase, Session};
 use super::race::{Race, Runner};
-use super::{Action, Failure, Family, Links, NoLink, Prepared, Route, Stage, Status, Transport, outcome};
+use super::{
+    Action, Failure, Family, Links, NoLink, Prepared, Route, Source, Stage, Status, Transport, outcome,
+};
 
 /// How long an address has for itself before the next of the same name is tried beside it (RFC 8305, section 5).
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
@@ -46,8 +48,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             Route::Command(_) => Some(Door::Proxy),
             Route::Direct => {
-                let ip = self.request.address.parse::<IpAddr>().ok();
-                ip.map(|ip| Door::Address(SocketAddr::new(ip, self.request.port)))
+                if let Ok(ip) = self.request.address.parse::<IpAddr>() {
+                    let address = SocketAddr::new(ip, self.request.port);
+                    return self.race_to(cx, VecDeque::from([address]));
+                }
+                None
             }
         };
         if let Some(door) = door {
@@ -88,7 +93,27 @@ impl<K: Copy + Eq + Hash> Job<K> {
             let failure = Failure::new(Stage::Dns, message).in_general(format!("no {wanted} address"));
             return self.finish(cx, Status::Unreachable, Some(failure));
         }
-        self.race(cx, addresses.into_iter().map(Door::Address).collect());
+        self.race_to(cx, addresses);
+    }
+
+    /// Starts over at what can be reached of these addresses.
+    fn race_to<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, addresses: VecDeque<SocketAddr>) {
+        let reachable = match self.source() {
+            Some(source) => source.reachable(addresses),
+            None => Ok(addresses),
+        };
+        match reachable {
+            Ok(addresses) => self.race(cx, addresses.into_iter().map(Door::Address).collect()),
+            Err(failure) => self.finish(cx, Status::Unreachable, Some(failure)),
+        }
+    }
+
+    /// From where connections to the target start, if that is not for the system to choose.
+    fn source(&self) -> Option<&Source> {
+        match &self.request.transport {
+            Transport::Ssh(options) => options.source.as_ref(),
+            Transport::Local | Transport::OpenSsh(_) => None,
+        }
     }
 
     /// Starts over at `doors`.
@@ -169,16 +194,8 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return self.connect_later(cx, door);
         }
         self.proxy_said.clear();
-        let result = match (door, &self.request.route) {
-            (Door::Address(address), _) => {
-                let (client, channel) = self.client(cx);
-                cx.links.connect(address, client).map(|key| (key, channel))
-            }
-            (_, Route::Command(line)) => {
-                let (client, channel) = self.client(cx);
-                cx.links.proxy(line, client).map(|key| (key, channel))
-            }
-            (Door::Behind(_) | Door::Proxy, _) => return self.ask_for_ride(cx, door),
+        let Some(result) = self.start_link(cx, door) else {
+            return self.ask_for_ride(cx, door);
         };
         match result {
             Err(what) if what.is_shortage() => {
@@ -191,6 +208,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.tries += 1;
         self.connect.start(cx.now);
         let id = self.request.id;
+        let result = result.map_err(|why| self.not_started(door, why));
         let Phase::Connecting(race) = &mut self.phase else {
             return;
         };
@@ -205,11 +223,40 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 });
                 race.next_at = (!race.doors.is_empty()).then(|| cx.now + NEXT_ADDRESS);
             }
-            Err(why) => {
+            Err(failure) => {
                 cx.shared.endpoints.leave(door);
-                race.failure = Some(outcome::connect_failed(door, why));
+                race.failure = Some(failure);
                 self.next_door(cx);
             }
+        }
+    }
+
+    /// A link at `door` with a client on it, and the channel of its command; none where another connection is to carry it.
+    fn start_link<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        door: Door,
+    ) -> Option<Result<(K, Option<ChannelId>), NoLink>> {
+        match (door, &self.request.route) {
+            (Door::Address(address), _) => {
+                let from = self.source().and_then(|source| source.toward(address));
+                let (client, channel) = self.client(cx);
+                let key = cx.links.connect(address, from, client);
+                Some(key.map(|key| (key, channel)))
+            }
+            (_, Route::Command(line)) => {
+                let (client, channel) = self.client(cx);
+                Some(cx.links.proxy(line, client).map(|key| (key, channel)))
+            }
+            (Door::Behind(_) | Door::Proxy, _) => None,
+        }
+    }
+
+    /// Whose fault it is that an attempt could not be started.
+    fn not_started(&self, door: Door, why: NoLink) -> Failure {
+        match (why, self.source()) {
+            (NoLink::Source(_), Some(source)) => source.refused(why),
+            _ => outcome::connect_failed(door, why),
         }
     }
 

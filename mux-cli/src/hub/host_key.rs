@@ -15,8 +15,6 @@ pub enum Decision {
     Learn,
     /// Somebody is to say whether it is the right one, and then as with [`Learn`](Self::Learn).
     Ask {
-        /// What to add to the question: by what else the host is known.
-        hint: String,
         /// Why to close, where nobody can be asked.
         refusal: String,
     },
@@ -56,7 +54,6 @@ pub fn judge(
             Decision::Refuse(unknown(authority.as_ref(), key, kept))
         }
         (Verdict::Unknown { authority }, HostKeyPolicy::Ask) => Decision::Ask {
-            hint: String::new(),
             refusal: unknown(authority.as_ref(), key, kept),
         },
         (Verdict::Changed(others), _) => changed(host, policy, others, key, kept),
@@ -75,8 +72,8 @@ fn unknown(authority: Option<&Place>, key: &PublicKey, kept: KeptIn<'_>) -> Stri
     )
 }
 
-/// A key of another type than all that are known is, for ssh, the key of a new host: whoever wants it taken has it taken.
-/// Where nobody was asked that is no answer to somebody who can choose the type.
+/// A key of another type than all that are known is a changed key too, as for ssh: whoever is in the way can choose the
+/// type, and would otherwise be taken for a host that is known.
 fn changed(
     host: &HostId,
     policy: HostKeyPolicy,
@@ -100,7 +97,7 @@ fn changed(
     let known = known.join(", ");
     let (what, of) = match of_other_types {
         true => (
-            "host known by keys of other types only",
+            "host known by keys of other types only, none of which it shows",
             format!("{} ", key.algorithm()),
         ),
         false => ("host key changed", String::new()),
@@ -108,14 +105,9 @@ fn changed(
     let text = format!("{what} ({known}, server sent {of}{sent})");
     let advice = format!("; if you expect this: {}", removal(host, others, kept));
     match policy {
-        HostKeyPolicy::Off if of_other_types => Decision::Learn,
         HostKeyPolicy::Off => Decision::Distrust(format!(
-            "{text}; connecting all the same, without passwords and agent forwarding{advice}"
+            "{text}; connecting all the same, without passwords, answers to questions and agent forwarding{advice}"
         )),
-        HostKeyPolicy::Ask if of_other_types => Decision::Ask {
-            hint: format!(" (known so far: {known})"),
-            refusal: text + &advice,
-        },
         HostKeyPolicy::Ask | HostKeyPolicy::Strict | HostKeyPolicy::AcceptNew => {
             Decision::Refuse(text + &advice)
         }

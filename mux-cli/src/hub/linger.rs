@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-use mux_ssh::client::{Event as Said, QuestionId};
+use mux_ssh::client::Event as Said;
 use mux_ssh::keys::PublicKey;
 
 use super::job::{Context, Job};
 use super::pace::Door;
 use super::phase::{self, Phase, Session};
-use super::{Action, Hub, LinkEvent, Links, Shown, Ticket, Transport};
+use super::{Action, Hub, LinkEvent, Links, Ticket, Transport};
 
 /// Longer than a round trip takes anywhere, and nothing that anybody notices where it takes that long.
 const LINGER: Duration = Duration::from_secs(1);
@@ -22,13 +22,16 @@ pub(super) type Lingering<K> = HashMap<K, (Ticket, Instant)>;
 
 impl<K: Copy + Eq + Hash> Job<K> {
     /// Nothing goes on before somebody has judged the host's key.
-    pub(super) fn ask_about_host_key<L: Links<Key = K>>(
-        &self,
-        cx: &mut Context<'_, L>,
-        question: QuestionId,
-        key: PublicKey,
-        certificate: Option<Shown>,
-    ) {
+    pub(super) fn ask_about_host_key<L: Links<Key = K>>(&self, cx: &mut Context<'_, L>, said: Said) {
+        let Said::HostKey {
+            id: question,
+            key,
+            certificate,
+            types,
+        } = said
+        else {
+            return;
+        };
         let local = match &self.phase {
             Phase::Session(session) => {
                 matches!(session.door, Door::Address(address) if address.ip().is_loopback())
@@ -40,6 +43,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             question,
             key,
             certificate,
+            types,
             local,
         };
         self.ask(cx, action);

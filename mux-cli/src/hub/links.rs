@@ -18,11 +18,17 @@ pub trait Links {
     /// Names a link. Never used again for another one.
     type Key: Copy + Eq + Hash + Debug;
 
-    /// Starts to connect; [`LinkEvent::Connected`] or [`LinkEvent::Closed`] follows.
+    /// Starts to connect, from this address of ours if there is one; [`LinkEvent::Connected`] or
+    /// [`LinkEvent::Closed`] follows.
     ///
     /// # Errors
     /// The attempt could not even be started.
-    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Self::Key, NoLink>;
+    fn connect(
+        &mut self,
+        to: SocketAddr,
+        from: Option<SocketAddr>,
+        client: Client,
+    ) -> Result<Self::Key, NoLink>;
 
     /// Adds a link whose bytes a channel of another one carries (RFC 4254, section 7.2): it stands at once, ends with
     /// that channel, and ends that channel. [`LinkEvent::Client`] and one [`LinkEvent::Closed`] follow.
@@ -74,6 +80,8 @@ pub enum NoLink {
     Descriptors,
     /// This user may have no more processes, now.
     Processes,
+    /// No connection can start from the address that it is to start from.
+    Source(ErrorKind),
     /// Anything else, which waiting does not mend.
     Io(ErrorKind),
 }
@@ -83,7 +91,7 @@ impl NoLink {
     pub(super) fn is_shortage(self) -> bool {
         match self {
             Self::Descriptors | Self::Processes => true,
-            Self::Io(_) => false,
+            Self::Source(_) | Self::Io(_) => false,
         }
     }
 }
@@ -93,7 +101,8 @@ impl fmt::Display for NoLink {
         match self {
             Self::Descriptors => f.write_str("too many open files; raise ulimit -n or lower -f"),
             Self::Processes => f.write_str("too many processes; raise ulimit -u or lower -f"),
-            Self::Io(kind) => fmt::Display::fmt(kind, f),
+            Self::Source(ErrorKind::AddrNotAvailable) => f.write_str("no address of this machine"),
+            Self::Source(kind) | Self::Io(kind) => fmt::Display::fmt(kind, f),
         }
     }
 }

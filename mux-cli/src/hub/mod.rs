@@ -35,6 +35,7 @@ mod request;
 mod retry;
 mod riding;
 mod session;
+mod source;
 mod stall;
 mod stdin;
 
@@ -54,6 +55,7 @@ pub use request::{
     Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request,
     Route, SshOptions, Ticket, Transport, Wish,
 };
+pub use source::Source;
 
 use children::Children;
 use hop::{Note, Role};
@@ -106,7 +108,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 hops: IdMap::default(),
                 notes: VecDeque::new(),
                 parking: Parking::default(),
-                lingering: std::collections::HashMap::new(),
+                lingering: linger::Lingering::default(),
                 max_window: window(fanout.min(expected)),
                 held: false,
             },

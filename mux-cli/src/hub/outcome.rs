@@ -323,6 +323,9 @@ fn proxy_said<K>(job: &Job<K>) -> String {
     }
 }
 
+/// Why a host gets nothing that it could use against us.
+const WITHHELD: &str = "withheld, as the host key is not the one that is known";
+
 /// Why the server did not let us in, with everything that was tried.
 fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>, why: &str) -> Failure {
     let left_out = left_out(job, result);
@@ -343,16 +346,24 @@ fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error
     }
 }
 
-/// Ways in that the server offers and that the configuration forbids. Why keys are left out was said with the keys.
+/// Ways in that the server offers and that are not for it: the configuration forbids them, or its key is not the one that
+/// is known. Why keys are left out was said with the keys.
 fn left_out<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>) -> Vec<String> {
     let (Err(LinkError::Protocol(Error::AuthFailed { methods, .. })), Transport::Ssh(options)) =
         (result, &job.request.transport)
     else {
         return Vec::new();
     };
-    let left_out = options.left_out.iter().filter(|(method, _)| {
+    let withheld = options.methods.order.iter().filter(|_| job.caution.distrusted);
+    let withheld = withheld.map(|method| (*method, WITHHELD));
+    let forbidden = options
+        .left_out
+        .iter()
+        .map(|(method, reason)| (*method, reason.as_str()));
+    let is_offered = |(method, _): &(AuthMethod, &str)| {
         *method != AuthMethod::PublicKey && methods.iter().any(|offered| offered == method.name())
-    });
+    };
+    let left_out = withheld.chain(forbidden).filter(is_offered);
     left_out
         .map(|(method, reason)| format!("{}: {reason}", method.name()))
         .collect()

@@ -13,7 +13,7 @@ use mux_ssh::client::{AuthMethod, Identity, Keepalive, Methods, Prompt, Question
 use mux_ssh::keys::PublicKey;
 use mux_ssh::transport::{RekeyLimits, ServerMemory};
 
-use super::{RequestId, Shown};
+use super::{RequestId, Shown, Source};
 pub use crate::plan::{Family, MissingStatus};
 
 /// One command on one target, with everything resolved: names, ports, users, limits.
@@ -99,6 +99,8 @@ pub struct SshOptions {
     pub keepalive: Keepalive,
     /// Which addresses of a name are used.
     pub family: Family,
+    /// From which address of ours; none: as the system likes.
+    pub source: Option<Source>,
     /// Which ways to log in are tried.
     pub methods: Methods,
     /// Ways that are not, and why; said where a server offers nothing else.
@@ -140,6 +142,8 @@ pub enum Action {
         key: PublicKey,
         /// The certificate that it was shown in, or what is wrong with that one.
         certificate: Option<Shown>,
+        /// The types of key that the server has, of those that it was offered.
+        types: Vec<KeyType>,
         /// The server runs on this machine, as far as its address tells.
         local: bool,
     },

@@ -29,7 +29,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             }
             Said::ChannelClosed { channel } if self.is_hop() => self.channel_over(channel),
             Said::Stage(login) => self.login_stage(cx, login),
-            Said::HostKey { id, key, certificate } => self.ask_about_host_key(cx, id, key, certificate),
+            said @ Said::HostKey { .. } => self.ask_about_host_key(cx, said),
             said @ Said::Sign { .. } => self.wants_signature(cx, said),
             Said::Prompt { id, prompt } => self.prompt(cx, id, prompt),
             Said::MethodRefused { method } => self.method_refused(method),
@@ -176,10 +176,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
         match (&self.phase, judgement) {
             (Phase::Parked(_), judgement) => self.judged_parked(cx, judgement),
             (_, Judgement::Accept) => {
+                self.caution.distrusted = false;
                 self.forward_agent(cx);
                 self.with_client(cx, |client| client.answer_host_key(question, true));
             }
             (_, Judgement::Distrust) => {
+                self.caution.distrusted = true;
                 self.withhold_agent(cx);
                 self.with_client(cx, |client| {
                     client.distrust_server();

@@ -13,8 +13,10 @@ use mux_ssh::config::{
 };
 use nix::unistd::{Uid, User};
 
+use super::bound::Bound;
 use super::outward::{self, Question, Reply};
 use crate::files::{self, FileError};
+use crate::hub::{Route, Source};
 use crate::plan::Connection;
 use crate::targets::Target;
 
@@ -30,6 +32,7 @@ pub(crate) struct Configuration {
     port: Option<u16>,
     /// What the targets are connected to for.
     purpose: Purpose,
+    bound: Bound,
 }
 
 impl Configuration {
@@ -46,6 +49,7 @@ impl Configuration {
             user: connection.user.clone(),
             port: connection.port,
             purpose: Purpose::Shell,
+            bound: Bound::default(),
         }
     }
 
@@ -156,10 +160,21 @@ impl Configuration {
         }
     }
 
-    /// With the variables to send along.
-    pub(crate) fn with_variables(&self, config: HostConfig) -> (HostConfig, Vec<(String, String)>) {
-        let variables = self.resolver.variables(&config.session);
-        (config, variables)
+    /// The variables to send along.
+    pub(crate) fn variables(&self, config: &HostConfig) -> Vec<(String, String)> {
+        self.resolver.variables(&config.session)
+    }
+
+    /// From where a connection to this host starts, if that is not for the system to choose. Whoever connects by another
+    /// way is bound by his own configuration.
+    ///
+    /// # Errors
+    /// A line that names no address of ours; one line of text.
+    pub(crate) fn source(&mut self, config: &HostConfig, route: &Route) -> Result<Option<Source>, String> {
+        match route {
+            Route::Direct => self.bound.source(config),
+            Route::Jump(_) | Route::Command(_) => Ok(None),
+        }
     }
 
     /// The names that stand literally on `Host` lines.

@@ -21,6 +21,14 @@ struct Print {
     key_type: Option<KeyType>,
 }
 
+/// What is wrong with a key.
+#[derive(Debug)]
+pub(crate) struct Objection {
+    pub(crate) reason: String,
+    /// Another key of its type was expected, or it was revoked; otherwise the file may only be about keys of other types.
+    pub(crate) is_of_its_type: bool,
+}
+
 /// What a file says.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
@@ -86,7 +94,12 @@ impl Expected {
     }
 
     /// What is wrong with `key`, shown by a host of these names and filed as `host`.
-    pub(crate) fn objection(&mut self, names: &[String], host: &HostId, key: &PublicKey) -> Option<String> {
+    pub(crate) fn objection(
+        &mut self,
+        names: &[String],
+        host: &HostId,
+        key: &PublicKey,
+    ) -> Option<Objection> {
         let sent = key.fingerprint_sha256();
         let prints: Vec<&Print> = names
             .iter()
@@ -98,10 +111,17 @@ impl Expected {
         }
         let verdict = self.keys.lookup(&mut self.memo, host, key);
         let label = &self.label;
+        let mut is_of_its_type = prints.iter().any(|print| print.key_type == Some(key.key_type()));
         let others: Vec<String> = match verdict {
             Verdict::Known(_) => return None,
-            Verdict::Revoked(place) => return Some(format!("host key revoked ({place} names {sent})")),
+            Verdict::Revoked(place) => {
+                return Some(Objection {
+                    reason: format!("host key revoked ({place} names {sent})"),
+                    is_of_its_type: true,
+                });
+            }
             Verdict::Changed(others) => {
+                is_of_its_type |= others.iter().any(|other| other.key_type == Some(key.key_type()));
                 let others = others.iter();
                 others
                     .map(|other| format!("{} has {}", other.place, other.fingerprint))
@@ -114,7 +134,7 @@ impl Expected {
             .map(|print| format!("{label}:{} has {}", print.line, print.text));
         let others: Vec<String> = others.into_iter().chain(prints).collect();
         let algorithm = key.algorithm();
-        Some(match others.is_empty() {
+        let reason = match others.is_empty() {
             true => format!(
                 "host key not written: {label} says nothing about the host, which sent {algorithm} {sent}"
             ),
@@ -122,6 +142,10 @@ impl Expected {
                 "host key not written: not the one that was expected ({}, server sent {algorithm} {sent})",
                 others.join(", ")
             ),
+        };
+        Some(Objection {
+            reason,
+            is_of_its_type,
         })
     }
 
@@ -171,7 +195,10 @@ mod tests {
         let mut expected = Expected::parse("keys", text.as_bytes()).unwrap();
         let host = HostId::new("web07", 2222);
         let names = ["web07".to_owned(), host.name().to_owned()];
-        expected.objection(&names, &host, &PublicKey::parse_line(KEY).unwrap().key)
+        let key = PublicKey::parse_line(KEY).unwrap().key;
+        expected
+            .objection(&names, &host, &key)
+            .map(|objection| objection.reason)
     }
 
     #[test]

@@ -20,14 +20,12 @@ pub(super) const MOST: Duration = Duration::from_secs(5);
 const AGAIN: &str = "Please type 'yes' or 'no': ";
 const AGAIN_OR_FINGERPRINT: &str = "Please type 'yes', 'no' or the fingerprint: ";
 
-/// A key that nobody knows, and who showed it.
+/// Keys of a host that nobody knows, and who showed them.
 #[derive(Clone, Debug)]
 pub(crate) struct Unknown {
     pub(crate) ticket: Ticket,
     pub(crate) question: QuestionId,
-    pub(crate) key: PublicKey,
-    /// What else is known of the host; empty: nothing.
-    pub(crate) hint: String,
+    pub(crate) keys: Vec<PublicKey>,
 }
 
 /// The keys of the next question.
@@ -106,17 +104,14 @@ pub(crate) fn wording(
 ) -> Wording {
     let mut by_text: HashMap<String, Vec<RequestId>> = HashMap::new();
     for one in unknown {
-        let text = format!(
-            "{} {}{}",
-            one.key.algorithm(),
-            one.key.fingerprint_sha256(),
-            one.hint
-        );
-        by_text.entry(text).or_default().push(one.ticket.request);
+        for key in &one.keys {
+            let text = format!("{} {}", key.algorithm(), key.fingerprint_sha256());
+            by_text.entry(text).or_default().push(one.ticket.request);
+        }
     }
     let mut keys: Vec<(String, Vec<RequestId>)> = by_text.into_iter().collect();
     keys.iter_mut().for_each(|(_, same)| same.sort_unstable());
-    keys.sort_unstable_by_key(|(_, same)| same.first().copied());
+    keys.sort_unstable_by(|(one, its), (other, others)| (its.first(), one).cmp(&(others.first(), other)));
     let go = if connects { "Connect, and write" } else { "Write" };
     if let [(text, same)] = keys.as_slice() {
         return Wording {
@@ -124,7 +119,9 @@ pub(crate) fn wording(
                 "The host key of {} is not known: {text}\n{go} it down (yes/no/[fingerprint])? ",
                 names(same)
             ),
-            fingerprint: unknown.first().map(|one| one.key.fingerprint_sha256()),
+            fingerprint: unknown
+                .first()
+                .and_then(|one| Some(one.keys.first()?.fingerprint_sha256())),
         };
     }
     let lines: Vec<String> = keys
@@ -133,8 +130,11 @@ pub(crate) fn wording(
         .collect();
     Wording {
         question: format!(
-            "The host keys of {} hosts are not known:\n{}{go} them down (yes/no)? ",
-            unknown.len(),
+            "The host keys of {} are not known:\n{}{go} them down (yes/no)? ",
+            match unknown {
+                [_] => "a host".to_owned(),
+                several => format!("{} hosts", several.len()),
+            },
             lines.concat()
         ),
         fingerprint: None,
@@ -172,8 +172,7 @@ mod tests {
                 attempt: 1,
             },
             question: QuestionId::default(),
-            key: PublicKey::parse_line(key).unwrap().key,
-            hint: String::new(),
+            keys: vec![PublicKey::parse_line(key).unwrap().key],
         }
     }
 
@@ -240,16 +239,6 @@ mod tests {
             &[unknown(0, KEY), unknown(1, KEY)],
             false,
             &(one + "Write it down (yes/no/[fingerprint])? "),
-        );
-        let mut known = unknown(0, KEY);
-        known.hint = " (known so far: x)".to_owned();
-        check(
-            &[known],
-            false,
-            &format!(
-                "The host key of 0 is not known: ssh-ed25519 {key} (known so far: x)\n\
-                 Write it down (yes/no/[fingerprint])? "
-            ),
         );
     }
 

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use mux_ssh::Printable;
+use mux_ssh::algorithms::KeyType;
 use mux_ssh::client::QuestionId;
 use mux_ssh::config::HostKeyPolicy;
 use mux_ssh::keys::PublicKey;
@@ -29,6 +30,8 @@ pub(crate) struct ShownKey {
     pub(crate) question: QuestionId,
     pub(crate) key: PublicKey,
     pub(crate) certificate: Option<Shown>,
+    /// The types of key that the server has, of those that it was offered.
+    pub(crate) types: Vec<KeyType>,
     /// By a server on this machine.
     pub(crate) local: bool,
 }
@@ -43,6 +46,12 @@ impl Outside {
         let minimum = known.profile.rsa_bits;
         if let Some(bits) = shown.key.rsa_bits().filter(|bits| *bits < minimum) {
             let reason = format!("RSA host key of {bits} bits, and RequiredRSASize is {minimum}");
+            // A host of which all keys are to be learned is known by the others.
+            if self.learning.is_some() && !known.seen.is_empty() {
+                self.hosts
+                    .warn(&known.shown.text, &format!("host key not written: {reason}"));
+                return self.look_further(now, (ticket, question), None, &shown.types, None);
+            }
             return self.refuse(ticket, question, reason);
         }
         if shown.local && known.profile.trusts_localhost {
@@ -86,6 +95,7 @@ impl Outside {
             question,
             key,
             certificate,
+            types,
             ..
         } = shown;
         let Some(known) = self.targets.get_mut(&ticket.request) else {
@@ -100,6 +110,9 @@ impl Outside {
             Vouching::Refuse(reason) => return self.refuse(ticket, question, reason),
             Vouching::Nothing(note) => note.map(|note| format!("{note}; ")).unwrap_or_default(),
         };
+        if self.learning.is_some() && !known.is_hop {
+            return self.look_further(now, (ticket, question), Some(key), &types, told);
+        }
         let decision = self
             .hosts
             .judge(&known.profile, &known.host, &known.shown.text, &key, told);
@@ -112,28 +125,23 @@ impl Outside {
             let judgement = Judgement::AskForOthers(types);
             return self.answer(ticket, Answer::HostKey { question, judgement });
         }
-        let learning = self.learning.as_mut().filter(|_| !known.is_hop);
-        let objection = learning.and_then(|learning| learning.objection(known, &key));
-        match (objection, decision) {
-            (_, Decision::Refuse(reason)) | (Some(reason), _) => {
-                self.refuse(ticket, question, note + &reason);
-            }
-            (None, Decision::Accept) => {
+        match decision {
+            Decision::Refuse(reason) => self.refuse(ticket, question, note + &reason),
+            Decision::Accept => {
                 // What a command knows is its own affair.
                 known.accepted = told.is_none().then(|| key.clone());
                 self.accept(ticket, question, &key, Found::Known);
             }
-            (None, Decision::Learn) => self.learn(now, ticket, question, key),
-            (None, Decision::Ask { hint, refusal }) => {
+            Decision::Learn => self.learn(now, ticket, question, vec![key]),
+            Decision::Ask { refusal } => {
                 let unknown = Unknown {
                     ticket,
                     question,
-                    key,
-                    hint,
+                    keys: vec![key],
                 };
                 self.gather(now, unknown, note + &refusal);
             }
-            (None, Decision::Distrust(warning)) => {
+            Decision::Distrust(warning) => {
                 self.hosts.warn(&known.shown.text, &warning);
                 let judgement = Judgement::Distrust;
                 self.answer(ticket, Answer::HostKey { question, judgement });
@@ -141,13 +149,13 @@ impl Outside {
         }
     }
 
-    fn refuse(&mut self, ticket: Ticket, question: QuestionId, reason: String) {
+    pub(super) fn refuse(&mut self, ticket: Ticket, question: QuestionId, reason: String) {
         let judgement = Judgement::Refuse(reason);
         self.answer(ticket, Answer::HostKey { question, judgement });
     }
 
     /// The key is the host's: where that was all that anybody wanted to know, the host is done.
-    fn accept(&mut self, ticket: Ticket, question: QuestionId, key: &PublicKey, found: Found) {
+    pub(super) fn accept(&mut self, ticket: Ticket, question: QuestionId, key: &PublicKey, found: Found) {
         let known = self.targets.get(&ticket.request);
         let is_hop = known.is_some_and(|known| known.is_hop);
         let judgement = match &mut self.learning {
@@ -161,7 +169,15 @@ impl Outside {
         self.answer(ticket, Answer::HostKey { question, judgement });
     }
 
-    fn learn(&mut self, now: Instant, ticket: Ticket, question: QuestionId, key: PublicKey) {
+    /// Has keys of a host written down that it waits for.
+    pub(super) fn learn(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        question: QuestionId,
+        mut keys: Vec<PublicKey>,
+    ) {
+        let Some(key) = keys.pop() else { return };
         let Some(known) = self.targets.get(&ticket.request) else {
             return;
         };
@@ -173,20 +189,22 @@ impl Outside {
             // Nothing is to be kept.
             return self.accept(ticket, question, &key, Found::Learned);
         };
-        let lesson = Lesson {
-            ticket,
-            asks: Asks::First {
-                question,
-                beside: match known.profile.policy {
-                    HostKeyPolicy::Ask | HostKeyPolicy::Off => true,
-                    HostKeyPolicy::Strict | HostKeyPolicy::AcceptNew => false,
-                },
-            },
-            host: known.host.clone(),
-            key,
-            hash: known.profile.hash_known_hosts,
+        let beside = match known.profile.policy {
+            HostKeyPolicy::Ask | HostKeyPolicy::Off => true,
+            HostKeyPolicy::Strict | HostKeyPolicy::AcceptNew => self.learning.is_some(),
         };
-        self.hosts.lessons.add(&file, lesson);
+        // The last one answers: it waits for the others of its host.
+        let further = keys.into_iter().map(|key| (key, Asks::Further));
+        for (key, asks) in further.chain([(key, Asks::First { question, beside })]) {
+            let lesson = Lesson {
+                ticket,
+                asks,
+                host: known.host.clone(),
+                key,
+                hash: known.profile.hash_known_hosts,
+            };
+            self.hosts.lessons.add(&file, lesson);
+        }
         // From here on the host waits for us.
         self.answer(ticket, Answer::Asking(true));
         self.write_lessons(now, &file);
@@ -199,16 +217,18 @@ impl Outside {
             let Some(known) = self.targets.get(&lesson.ticket.request) else {
                 continue;
             };
-            // Another target of the same name may have taught it meanwhile.
-            match self
-                .hosts
-                .judge(&known.profile, &lesson.host, &known.shown.text, &lesson.key, None)
+            // Another target of the same name may have taught it meanwhile. Somebody has looked at what is new, where that
+            // was necessary.
+            let (profile, target) = (&known.profile, &known.shown.text);
+            if lesson.asks == Asks::Gone
+                || lesson.is_new(&self.hosts.verdict(profile, &lesson.host, &lesson.key, None))
             {
-                // Somebody has looked at it, where that was necessary.
+                new.push(lesson);
+                continue;
+            }
+            let decision = self.hosts.judge(profile, &lesson.host, target, &lesson.key, None);
+            match decision {
                 Decision::Learn | Decision::Ask { .. } => new.push(lesson),
-                Decision::Refuse(_) | Decision::Distrust(_) if lesson.asks == Asks::Further => {
-                    new.push(lesson)
-                }
                 Decision::Accept => self.close_lesson(&lesson, Ok(Found::Known)),
                 Decision::Refuse(reason) | Decision::Distrust(reason) => {
                     self.close_lesson(&lesson, Err(reason))
@@ -230,7 +250,7 @@ impl Outside {
 
     /// Somebody is to be asked about a key, together with whatever else turns up; `refusal` is why it is not taken if
     /// nobody can be.
-    fn gather(&mut self, now: Instant, unknown: Unknown, refusal: String) {
+    pub(super) fn gather(&mut self, now: Instant, unknown: Unknown, refusal: String) {
         let Unknown { ticket, question, .. } = unknown;
         let Some(known) = self.targets.get(&ticket.request) else {
             return;
@@ -238,7 +258,7 @@ impl Outside {
         let (batch, is_hop) = (known.profile.batch, known.is_hop);
         if batch || self.asks_no_more || !self.questions.has_terminal() {
             let refusal = match &self.learning {
-                Some(_) => learning::not_confirmed(&unknown.key),
+                Some(_) => learning::not_confirmed(&unknown.keys),
                 None => refusal,
             };
             return self.refuse(ticket, question, refusal);
@@ -269,17 +289,12 @@ impl Outside {
             let Unknown {
                 ticket,
                 question,
-                key,
-                ..
+                keys,
             } = unknown;
             if yes {
-                self.learn(now, ticket, question, key);
+                self.learn(now, ticket, question, keys);
             } else {
-                let reason = format!(
-                    "host key not accepted ({} {})",
-                    key.algorithm(),
-                    key.fingerprint_sha256()
-                );
+                let reason = format!("host key not accepted ({})", learning::list(&keys));
                 self.refuse(ticket, question, reason);
             }
         }
@@ -299,8 +314,13 @@ impl Outside {
         self.hosts.lessons.written(&batch.file, &result);
         for (at, lesson) in batch.lessons.iter().enumerate() {
             let verdict = match &result {
+                Ok(written) if lesson.asks == Asks::Gone => {
+                    let was_there = written.forgotten.contains(&at);
+                    self.forgotten(lesson, was_there);
+                    continue;
+                }
                 Ok(written) => written.verdicts.get(at).cloned().expect("one for each lesson"),
-                Err(error) if self.learning.is_some() || lesson.asks == Asks::Further => {
+                Err(error) if self.learning.is_some() || !lesson.is_first() => {
                     let file = Printable::new(&batch.file);
                     let reason = format!("host key not written: {file}: {error}");
                     self.close_lesson(lesson, Err(reason));
@@ -319,7 +339,11 @@ impl Outside {
             return self.further_key_written(lesson, found);
         };
         self.answer(lesson.ticket, Answer::Asking(false));
-        match found {
+        let further = self
+            .targets
+            .get_mut(&lesson.ticket.request)
+            .and_then(|known| known.not_written.take());
+        match further.map_or(found, Err) {
             Ok(found) => self.accept(lesson.ticket, question, &lesson.key, found),
             Err(reason) => self.refuse(lesson.ticket, question, reason),
         }

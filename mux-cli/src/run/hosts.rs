@@ -81,13 +81,36 @@ impl Hosts {
         key: &PublicKey,
         told: Option<&KnownHosts>,
     ) -> Decision {
+        let verdict = self.verdict(profile, host, key, told);
+        self.decide(profile, host, target, key, &verdict)
+    }
+
+    /// Decides about a key of which this is known.
+    pub(crate) fn decide(
+        &self,
+        profile: &Profile,
+        host: &HostId,
+        target: &str,
+        key: &PublicKey,
+        verdict: &Verdict,
+    ) -> Decision {
+        judge(host, profile.policy, verdict, key, self.kept(target))
+    }
+
+    /// What the files, and a command, say about a key.
+    pub(crate) fn verdict(
+        &mut self,
+        profile: &Profile,
+        host: &HostId,
+        key: &PublicKey,
+        told: Option<&KnownHosts>,
+    ) -> Verdict {
         let set = self.set(profile);
         let verdict = set.known.lookup(&mut set.memo, host, key);
-        let verdict = match told {
+        match told {
             Some(told) => both(verdict, told.lookup(&mut Memo::default(), host, key)),
             None => verdict,
-        };
-        judge(host, profile.policy, &verdict, key, self.kept(target))
+        }
     }
 
     /// Whether a certificate, or a list of revoked keys, decides about a host before its key does.
@@ -126,8 +149,9 @@ impl Hosts {
         )
     }
 
-    /// By which types of key a host is known whose key was not accepted, if it has not shown one of them and might if
-    /// asked differently than for those that were `asked_for`.
+    /// Which types of key a host is asked for whose key was not accepted: those by which it is known, if it has not shown
+    /// one of them and might if asked differently than for those that were `asked_for`; or those that ssh would have asked
+    /// for before the one that it has shown, which a guess has put first.
     pub(crate) fn other_types(
         &mut self,
         profile: &Profile,
@@ -137,9 +161,16 @@ impl Hosts {
     ) -> Option<Vec<KeyType>> {
         let set = self.set(profile);
         // The verdict has looked at every line, so that nothing has to be assumed here.
-        let KeyTypes { types, assumed, .. } = set.known.key_types(&mut set.memo, host);
+        let KeyTypes {
+            mut types, assumed, ..
+        } = set.known.key_types(&mut set.memo, host);
+        if types.contains(&key.key_type()) {
+            let place = |of: KeyType| KeyType::ALL.iter().position(|other| *other == of);
+            types.retain(|known| place(*known) < place(key.key_type()));
+            return (!assumed && !types.is_empty()).then_some(types);
+        }
         let new = types.iter().any(|known| !asked_for.contains(known));
-        (!assumed && new && !types.contains(&key.key_type())).then_some(types)
+        (!assumed && new).then_some(types)
     }
 
     /// Everything that was found out about hashed names goes into `state`.

@@ -14,7 +14,7 @@ use mux_ssh::config::{HostConfig, JumpHost, Origin, Proxy, Sourced};
 
 use super::config::Configuration;
 use super::fallback;
-use super::settings::{Prepared, Settings, Work};
+use super::settings::{Here, Prepared, Settings, Work};
 use super::unsupported;
 use crate::hub::{RequestId, Route};
 use crate::plan::{Connection, Plan};
@@ -188,16 +188,20 @@ impl<'a> Jumps<'a> {
                 route?
             }
         };
-        self.add(spot, route, config).map_err(unsupported)
+        let configuration = self.configuration.as_mut().expect("it was made above");
+        let source = configuration.source(&config, &route);
+        let here = Here {
+            source: source.map_err(|text| NoWay::Wrong(named(&text)))?,
+            ..Here::default()
+        };
+        self.add(spot, route, config, here).map_err(unsupported)
     }
 
     /// A jump host with this configuration: the same as before if all of it is the same.
-    fn add(&mut self, spot: Spot, route: Route, config: HostConfig) -> Result<RequestId, String> {
+    fn add(&mut self, spot: Spot, route: Route, config: HostConfig, here: Here) -> Result<RequestId, String> {
         let id = self.first + self.hops.len();
         let id = RequestId(u32::try_from(id).map_err(|_| "too many hosts".to_owned())?);
-        let mut new = self
-            .settings
-            .prepare(id, self.plan, Work::none(), (config, Vec::new()))?;
+        let mut new = self.settings.prepare(id, self.plan, Work::none(), config, here)?;
         new.way = self.words(&route);
         new.request.route = route.clone();
         new.request.stdin = false;

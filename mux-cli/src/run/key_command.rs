@@ -15,12 +15,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Hosts wait for it: ten seconds in which it prints nothing, counted in slices, as no clock is read here.
-const SLICES: u32 = 500;
-const SLICE: Duration = Duration::from_millis(20);
+/// Hosts wait for it: ten seconds for everything, whether it prints something meanwhile or not. They are counted in pauses
+/// between two looks at it, as no clock is read here.
+const PAUSES: u32 = 2000;
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// One that prints byte by byte and never stops ends as well.
-const MAX_READS: u32 = 4096;
+/// Pieces that are read between two pauses: what a pipe holds, so that one that prints without end gets its pauses too.
+const PIECES: u32 = 16;
 
 /// A host has a handful of keys; whoever prints this much prints something else.
 const MAX_OUTPUT: usize = 1024 * 1024;
@@ -58,6 +59,10 @@ pub(crate) fn arguments(words: &[String], host: &HostId, key: &PublicKey) -> Vec
 /// # Errors
 /// It can't be run, fails, takes too long or prints too much: one line.
 pub(crate) fn run(arguments: &[String]) -> Result<Vec<u8>, String> {
+    run_within(PAUSES, arguments)
+}
+
+fn run_within(pauses: u32, arguments: &[String]) -> Result<Vec<u8>, String> {
     let Some((program, arguments)) = arguments
         .split_first()
         .filter(|(program, _)| program.starts_with('/'))
@@ -77,7 +82,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Vec<u8>, String> {
         .process_group(0)
         .spawn()
         .map_err(|error| failed(error.to_string()))?;
-    let read = read(&mut child);
+    let read = read(&mut child, pauses);
     // Whatever it has left behind writes to nobody any more.
     if read.is_err() {
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
@@ -100,61 +105,57 @@ pub(crate) fn run(arguments: &[String]) -> Result<Vec<u8>, String> {
 }
 
 /// All that it prints, on both streams, until it has ended.
-fn read(child: &mut Child) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let mut patience = 0..SLICES;
-    let mut reads = 0..MAX_READS;
+fn read(child: &mut Child, pauses: u32) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let (mut output, mut said) = (Vec::new(), Vec::new());
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-    while stdout.is_some() || stderr.is_some() {
-        let ends = [stdout.as_ref().map(AsFd::as_fd), stderr.as_ref().map(AsFd::as_fd)];
-        let [out, err] = readable(ends)?;
-        let is_silent = !(out || err);
-        if is_silent && patience.next().is_none() || !is_silent && reads.next().is_none() {
-            return Err(late());
-        }
-        if out && !take(&mut stdout, &mut output)? {
-            stdout = None;
-        }
-        if err && !take(&mut stderr, &mut said)? {
-            stderr = None;
-        }
+    for _ in 0..pauses {
+        drain(&mut stdout, &mut output)?;
+        drain(&mut stderr, &mut said)?;
         said.truncate(MAX_ERROR);
         if output.len() > MAX_OUTPUT {
             let text = format!("printed more than {} MiB", MAX_OUTPUT >> 20);
             return Err(io::Error::new(ErrorKind::FileTooLarge, text));
         }
-    }
-    while child.try_wait()?.is_none() {
-        if patience.next().is_none() {
-            return Err(late());
+        if stdout.is_none() && stderr.is_none() && child.try_wait()?.is_some() {
+            return Ok((output, said));
         }
-        thread::sleep(SLICE);
+        thread::sleep(PAUSE);
     }
-    Ok((output, said))
-}
-
-fn late() -> io::Error {
-    let within = SLICE * SLICES;
-    io::Error::new(
+    let within = (PAUSE * pauses).as_secs();
+    let what = match (&stdout, &stderr) {
+        (None, None) => "ended",
+        _ => "finished its output",
+    };
+    Err(io::Error::new(
         ErrorKind::TimedOut,
-        format!("not finished within {}s", within.as_secs()),
-    )
+        format!("has not {what} within {within}s; stopped"),
+    ))
 }
 
-/// Which of these have something to say, or have ended; neither: not within a slice of time.
-fn readable(ends: [Option<BorrowedFd<'_>>; 2]) -> io::Result<[bool; 2]> {
-    let open = ends.iter().flatten();
-    let mut waiting: Vec<PollFd<'_>> = open
-        .map(|end| PollFd::from_borrowed_fd(*end, PollFlags::IN))
-        .collect();
-    let slice = Timespec::try_from(SLICE).map_err(|_| io::Error::from(ErrorKind::InvalidInput))?;
-    match poll(&mut waiting, Some(&slice)) {
-        Ok(_) => {}
-        Err(Errno::INTR) => return readable(ends),
-        Err(error) => return Err(error.into()),
+/// Reads what is there, without waiting for more; nothing is left of a stream that has ended.
+fn drain(from: &mut Option<impl Read + AsFd>, to: &mut Vec<u8>) -> io::Result<()> {
+    for _ in 0..PIECES {
+        match from {
+            Some(open) if is_readable(open.as_fd())? => {}
+            Some(_) | None => break,
+        }
+        if !take(from, to)? {
+            *from = None;
+        }
     }
-    let mut ready = waiting.iter().map(|end| !end.revents().is_empty());
-    Ok(ends.map(|end| end.is_some() && ready.next().unwrap_or_default()))
+    Ok(())
+}
+
+/// Whether it has something to say, or has ended.
+fn is_readable(end: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut ends = [PollFd::from_borrowed_fd(end, PollFlags::IN)];
+    loop {
+        match poll(&mut ends, Some(&Timespec::default())) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Reads what is there; false: that was the end.
@@ -211,6 +212,19 @@ mod tests {
         );
         let relative = run(&["keys".to_owned()]).unwrap_err();
         assert_eq!(relative, "KnownHostsCommand keys: not an absolute path");
+    }
+
+    #[test]
+    fn one_that_trickles_has_no_more_time_than_one_that_is_silent() {
+        for (script, what) in [
+            ("while :; do echo x; sleep 0.1; done", "finished its output"),
+            ("exec >&- 2>&-; exec sleep 60", "ended"),
+        ] {
+            let words = ["/bin/sh", "-c", script].map(str::to_owned);
+            let error = run_within(200, &words).unwrap_err();
+            let expected = format!("KnownHostsCommand /bin/sh: has not {what} within 1s; stopped");
+            assert_eq!(error, expected);
+        }
     }
 
     #[test]

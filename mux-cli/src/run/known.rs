@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::HostId;
+use mux_ssh::known_hosts::{Gone, HostId, Verdict};
 
 use super::profile::Profile;
 use super::settings::Prepared as Target;
@@ -23,6 +23,14 @@ pub(crate) struct Known {
     pub(super) shown: Typed,
     /// The key by which it was known, if that was no certificate.
     pub(super) accepted: Option<PublicKey>,
+    /// Keys in its file that it does not have any more, as it says; it is still to prove that it has the others.
+    pub(super) gone: Vec<Gone>,
+    /// Keys that it has shown to somebody who wants to learn them all, and what is known of each.
+    pub(super) seen: Vec<(PublicKey, Verdict)>,
+    /// The types that it was asked for besides.
+    pub(super) tried: Vec<KeyType>,
+    /// Why one of its keys was not written down.
+    pub(super) not_written: Option<String>,
     /// It is only on the way to others.
     pub(super) is_hop: bool,
     /// The types of host key that the server was asked for first, until it is asked for others.
@@ -43,6 +51,10 @@ impl Known {
             user: target.request.user.clone(),
             shown: shown.clone(),
             accepted: None,
+            gone: Vec::new(),
+            seen: Vec::new(),
+            tried: Vec::new(),
+            not_written: None,
             is_hop: false,
             asked_for: None,
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::keys::PublicKey;
 
-use super::expected::Expected;
+use super::expected::{Expected, Objection};
 use super::hosts::MAX_FILE;
 use super::known::Known;
 use super::report;
@@ -49,7 +49,7 @@ impl Learning {
     }
 
     /// Why `key` is not to be written down as that of `host`.
-    pub(crate) fn objection(&mut self, host: &Known, key: &PublicKey) -> Option<String> {
+    pub(crate) fn objection(&mut self, host: &Known, key: &PublicKey) -> Option<Objection> {
         self.expected.as_mut()?.objection(&host.names(), &host.host, key)
     }
 
@@ -75,19 +75,27 @@ impl Learning {
     pub(crate) fn lines(&mut self, hosts: &[Target]) -> Vec<String> {
         let mut seen: Vec<(String, Vec<RequestId>)> = std::mem::take(&mut self.seen).into_iter().collect();
         seen.iter_mut().for_each(|(_, targets)| targets.sort_unstable());
-        seen.sort_unstable_by_key(|(_, targets)| targets.first().copied());
+        seen.sort_unstable_by(|(one, its), (other, others)| (its.first(), one).cmp(&(others.first(), other)));
         seen.iter()
             .map(|(text, targets)| format!("{}: {text}", report::names(targets, hosts)))
             .collect()
     }
 }
 
-/// Why a key is not written down that nobody has looked at.
-pub(crate) fn not_confirmed(key: &PublicKey) -> String {
+/// Why keys are not written down that nobody has looked at.
+pub(crate) fn not_confirmed(keys: &[PublicKey]) -> String {
     format!(
-        "host key not written ({} {}): no terminal to ask on; --from FILE says which keys are right, --yes takes them as \
+        "host key not written ({}): no terminal to ask on; --from FILE says which keys are right, --yes takes them as \
          they are",
-        key.algorithm(),
-        key.fingerprint_sha256()
+        list(keys)
     )
+}
+
+/// Keys as people compare them.
+pub(crate) fn list(keys: &[PublicKey]) -> String {
+    let keys = keys.iter();
+    let keys: Vec<String> = keys
+        .map(|key| format!("{} {}", key.algorithm(), key.fingerprint_sha256()))
+        .collect();
+    keys.join(", ")
 }

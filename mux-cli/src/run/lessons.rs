@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use mux_ssh::client::QuestionId;
 use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::{HostId, KnownHosts, Memo, Verdict, format_entry};
+use mux_ssh::known_hosts::{HostId, KnownHosts, Memo, Verdict, format_entry, without_key};
 
 use super::hosts::MAX_FILE;
 use crate::files::{self, FileError};
@@ -44,6 +44,8 @@ pub(crate) enum Asks {
     },
     /// Nothing: the host is known by other keys, and has this one too.
     Further,
+    /// Nothing: the host does not have this key any more, and its line goes.
+    Gone,
 }
 
 /// Tells a file that has been written to from one that has not.
@@ -81,6 +83,8 @@ pub(crate) struct Batch {
 pub(crate) struct Written {
     /// What the file said about each key before.
     pub(crate) verdicts: Vec<Verdict>,
+    /// Which lessons have taken a line away, by their places in the batch.
+    pub(crate) forgotten: Vec<usize>,
     /// The file as it is now, unless somebody else has written to it.
     known: Option<Stamp>,
 }
@@ -134,7 +138,7 @@ impl Lessons {
         for lesson in lessons {
             let waits = |other: &Lesson| match lesson.asks {
                 Asks::First { .. } => other.host == lesson.host,
-                Asks::Further => other.host == lesson.host && other.key == lesson.key,
+                Asks::Further | Asks::Gone => other.host == lesson.host && other.key == lesson.key,
             };
             if batch.iter().any(waits) {
                 pending.waiting.push(lesson);
@@ -167,9 +171,15 @@ impl Lessons {
 }
 
 impl Lesson {
+    /// Somebody waits for it to be written.
+    pub(crate) fn is_first(&self) -> bool {
+        matches!(self.asks, Asks::First { .. })
+    }
+
     /// Whether the key is to be written to a file that says this about it.
     pub(crate) fn is_new(&self, verdict: &Verdict) -> bool {
         match (verdict, self.asks) {
+            (_, Asks::Gone) => false,
             (Verdict::Unknown { .. }, _) | (Verdict::Changed(_), Asks::Further) => true,
             (Verdict::Changed(others), Asks::First { beside, .. }) => {
                 let type_of_key = Some(self.key.key_type());
@@ -211,8 +221,37 @@ impl Batch {
             text.insert(0, '\n');
         }
         append(&mut file, text.as_bytes(), now.length)?;
+        let forgotten = self.forget(path, &mut file)?;
         let known = if untouched { Some(Stamp::of(&file)?) } else { None };
-        Ok(Written { verdicts, known })
+        Ok(Written {
+            verdicts,
+            forgotten,
+            known,
+        })
+    }
+
+    /// Takes the lines of keys away that hosts do not have any more. `file` is then the one that has taken the place of the
+    /// old one, which stays as `.old`, as ssh leaves it.
+    fn forget(&self, path: &Path, file: &mut File) -> Result<Vec<usize>, FileError> {
+        let gone = self.lessons.iter().enumerate();
+        let mut gone = gone.filter(|(_, lesson)| lesson.asks == Asks::Gone).peekable();
+        let mut forgotten = Vec::new();
+        if gone.peek().is_none() {
+            return Ok(forgotten);
+        }
+        let mut content = Vec::new();
+        file.rewind()?;
+        files::read_into(&*file, MAX_FILE, &mut content)?;
+        for (at, lesson) in gone {
+            if let Some(left) = without_key(&content, &lesson.host, &lesson.key) {
+                content = left;
+                forgotten.push(at);
+            }
+        }
+        if !forgotten.is_empty() {
+            *file = replace(path, file, &content)?;
+        }
+        Ok(forgotten)
     }
 
     fn look_up(&self, file: &File) -> Result<Vec<Verdict>, FileError> {
@@ -248,6 +287,35 @@ fn open_locked(path: &Path) -> Result<File, FileError> {
             return Ok(file);
         }
     }
+}
+
+/// Puts a file with this content in the place of another, of which a copy stays behind; the new one. A link to a file
+/// elsewhere stays one.
+fn replace(path: &Path, old: &File, content: &[u8]) -> io::Result<File> {
+    let path = fs::canonicalize(path)?;
+    let beside = |suffix: &str| {
+        let mut name = path.clone().into_os_string();
+        name.push(suffix);
+        name
+    };
+    let (new, backup) = (beside(&format!(".mux.{}", std::process::id())), beside(".old"));
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let mut file = options.open(&new)?;
+    let written = file
+        .write_all(content)
+        .and_then(|()| file.set_permissions(old.metadata()?.permissions()))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| {
+            // A copy is of use only to people: that there is none stops nobody.
+            let _ = fs::remove_file(&backup);
+            let _ = fs::hard_link(&path, &backup);
+            fs::rename(&new, &path)
+        });
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written.map(|()| file)
 }
 
 /// Writes `text` behind the `length` bytes that there are, in one call, so that nothing of others, who may not lock, comes

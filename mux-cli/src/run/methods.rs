@@ -1,7 +1,7 @@
 //! Which ways to log in a host's configuration allows, in which order, and why others are left out. Values only.
 
 use mux_ssh::client::{AuthMethod, Methods};
-use mux_ssh::config::{HostConfig, Origin, Sourced};
+use mux_ssh::config::{ConfigError, HostConfig, Origin, Sourced};
 
 /// The ways to log in, and those that are left out, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,11 @@ pub(super) struct Ways {
 impl Ways {
     /// Those of a host that is the only one of its run, or not: a wrong password of many hosts is not asked for host by
     /// host.
-    pub(super) fn new(config: &HostConfig, alone: bool) -> Self {
+    ///
+    /// # Errors
+    /// A list of algorithms that leaves none.
+    pub(super) fn new(config: &HostConfig, alone: bool) -> Result<Self, ConfigError> {
+        let algorithms = config.signature_algorithms()?;
         let login = &config.login;
         let prompts = &login.number_of_password_prompts;
         let mut order = Vec::new();
@@ -33,9 +37,10 @@ impl Ways {
             }
         }
         let devices = login.kbd_interactive_devices.as_ref();
-        Self {
+        Ok(Self {
             methods: Methods {
                 order,
+                algorithms,
                 passwords: if alone {
                     prompts.value
                 } else {
@@ -44,7 +49,7 @@ impl Ways {
                 devices: devices.map(|devices| devices.value.clone()).unwrap_or_default(),
             },
             left_out,
-        }
+        })
     }
 }
 
@@ -86,7 +91,7 @@ fn against(config: &HostConfig, method: AuthMethod) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::panic, reason = "a test fails by panicking")]
+    #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use mux_ssh::config::{ConfigFiles, Facts, Local, Resolver, Step};
 
@@ -104,7 +109,7 @@ mod tests {
             ..Facts::default()
         };
         match resolver.resolve(&facts) {
-            Ok(Step::Done(config)) => Ways::new(&config, alone),
+            Ok(Step::Done(config)) => Ways::new(&config, alone).unwrap(),
             other => panic!("{options:?}: {other:?}"),
         }
     }

@@ -4,6 +4,7 @@
 mod agents;
 mod asking;
 mod askpass;
+mod bound;
 mod complaints;
 mod config;
 mod directories;
@@ -28,6 +29,7 @@ mod learning;
 mod lessons;
 mod limits;
 mod locals;
+mod looking;
 mod methods;
 mod net;
 mod offers;

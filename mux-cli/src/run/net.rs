@@ -280,12 +280,19 @@ fn no_link(error: &io::Error) -> NoLink {
 impl Links for Net {
     type Key = Key;
 
-    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<Key, NoLink> {
+    fn connect(&mut self, to: SocketAddr, from: Option<SocketAddr>, client: Client) -> Result<Key, NoLink> {
         let room = self.room.checked_sub(1).ok_or(NoLink::Descriptors)?;
-        let key = self
-            .driver
-            .connect(to, Wire::Ssh(Box::new(client)))
-            .map_err(|error| no_link(&error))?;
+        let wire = Wire::Ssh(Box::new(client));
+        let key = match from {
+            None => self.driver.connect(to, wire).map_err(|error| no_link(&error)),
+            Some(from) => {
+                let started = self.driver.connect_from(from, to, wire);
+                started.map_err(|error| match no_link(&error) {
+                    NoLink::Io(kind) | NoLink::Source(kind) => NoLink::Source(kind),
+                    short @ (NoLink::Descriptors | NoLink::Processes) => short,
+                })
+            }
+        }?;
         self.room = room;
         Ok(key)
     }

@@ -282,15 +282,24 @@ impl Offers {
     }
 
     fn leave_out(&mut self, profile: &Profile, keyring: &Keyring) {
+        let mut refused = Vec::new();
         for key in std::mem::take(&mut self.keys) {
             let certified = keyring.certificate(key).is_some();
             match keyring
                 .public(key)
                 .map(|public| reason_against(public, certified, profile))
             {
-                Some(Some(reason)) => self.skip(key, keyring, &reason),
+                Some(Some(reason)) => refused.push((key, reason)),
                 Some(None) => self.keys.push(key),
                 None => {}
+            }
+        }
+        for (key, reason) in refused {
+            // It is of use all the same if it signs for a certificate of its own.
+            let signs = |other: &KeyId| *other != key && keyring.signer(*other) == key;
+            match self.keys.iter().any(signs) {
+                true => self.skipped.push(format!("{}: {reason}", keyring.label(key))),
+                false => self.skip(key, keyring, &reason),
             }
         }
     }

@@ -133,6 +133,7 @@ impl Outside {
                 question,
                 key,
                 certificate,
+                types,
                 local,
             } => {
                 let shown = ShownKey {
@@ -140,11 +141,12 @@ impl Outside {
                     question,
                     key,
                     certificate,
+                    types,
                     local,
                 };
                 self.judge(now, shown);
             }
-            Action::LookAtHostKeys { keys } => self.look_at_host_keys(ticket, &keys),
+            Action::LookAtHostKeys { keys } => self.look_at_host_keys(now, ticket, &keys),
             Action::KeepHostKeys { keys } => self.keep_host_keys(now, ticket, keys),
             Action::Sign {
                 question,

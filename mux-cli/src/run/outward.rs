@@ -1,7 +1,7 @@
 //! What the ssh configuration asks of this machine and the network besides files: commands of `Match exec`, names,
 //! homes, addresses of interfaces. Answers as OpenSSH's own code would; decides nothing about what follows.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -117,18 +117,34 @@ pub(super) fn home(user: &str) -> Option<String> {
     Some(user.dir.to_string_lossy().into_owned())
 }
 
-/// The addresses of the interfaces that are up; none, if the system does not tell.
-pub(super) fn addresses() -> Vec<IpAddr> {
+/// An interface that is up, with one of its addresses.
+#[derive(Debug)]
+pub(super) struct Interface {
+    pub(super) name: String,
+    /// None of the families that count here. The port is 0.
+    pub(super) address: Option<SocketAddr>,
+}
+
+/// The interfaces that are up, once for each address; none, if the system does not tell.
+pub(super) fn interfaces() -> Vec<Interface> {
     let Ok(all) = nix::ifaddrs::getifaddrs() else {
         return Vec::new();
     };
     let up = all.filter(|interface| interface.flags.contains(InterfaceFlags::IFF_UP));
-    up.filter_map(|interface| {
-        let address = interface.address?;
-        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+    up.map(|interface| Interface {
+        address: interface.address.as_ref().and_then(|address| {
+            let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
+        }),
+        name: interface.interface_name,
     })
     .collect()
+}
+
+/// The addresses of the interfaces that are up; none, if the system does not tell.
+pub(super) fn addresses() -> Vec<IpAddr> {
+    let addresses = interfaces().into_iter().filter_map(|interface| interface.address);
+    addresses.map(|address| address.ip()).collect()
 }
 
 /// What `ssh -V` says, up to the first comma or blank; `None`: there is no `ssh`.

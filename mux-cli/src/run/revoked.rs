@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use mux_ssh::Printable;
-use mux_ssh::keys::PublicKey;
-use mux_ssh::known_hosts::RevokedKeys;
+use mux_ssh::keys::{Certificate, PublicKey};
+use mux_ssh::known_hosts::{NamedBy, RevokedKeys};
 
 use crate::files;
 use crate::hub::Shown;
@@ -34,23 +34,37 @@ impl Revoked {
             }
             let shown = Printable::new(file);
             match self.lists.get(file)? {
-                Err(reason) => Some(format!("host key can't be checked: RevokedHostKeys {shown}: {reason}")),
+                Err(reason) => Some(format!(
+                    "host key can't be checked: RevokedHostKeys {shown}: {reason}"
+                )),
                 Ok(list) if list.names(key.blob()) => {
                     let fingerprint = key.fingerprint_sha256();
-                    Some(format!("host key revoked (RevokedHostKeys {shown} names {fingerprint})"))
+                    Some(format!(
+                        "host key revoked (RevokedHostKeys {shown} names {fingerprint})"
+                    ))
                 }
-                Ok(list) => {
-                    let authority = certificate?.as_ref().ok()?.authority();
-                    let fingerprint = authority.fingerprint_sha256();
-                    list.names(authority.blob()).then(|| {
-                        format!(
-                            "authority of the host certificate revoked (RevokedHostKeys {shown} names {fingerprint})"
-                        )
-                    })
-                }
+                Ok(list) => by_certificate(list, certificate?.as_ref().ok()?, &shown),
             }
         })
     }
+}
+
+/// Why a certificate can't be trusted, whatever its key.
+fn by_certificate(list: &RevokedKeys, certificate: &Certificate, file: &Printable<'_>) -> Option<String> {
+    let authority = certificate.authority();
+    if list.names(authority.blob()) {
+        let fingerprint = authority.fingerprint_sha256();
+        return Some(format!(
+            "authority of the host certificate revoked (RevokedHostKeys {file} names {fingerprint})"
+        ));
+    }
+    let what = match list.names_certificate(certificate)? {
+        NamedBy::Serial => format!("serial number {}", certificate.serial()),
+        NamedBy::KeyId => format!("key id {:?}", Printable::new(certificate.key_id()).to_string()),
+    };
+    Some(format!(
+        "host certificate revoked (RevokedHostKeys {file} names its {what})"
+    ))
 }
 
 fn read(file: &str) -> Result<RevokedKeys, String> {

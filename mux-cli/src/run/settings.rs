@@ -13,7 +13,7 @@ use mux_ssh::transport::RekeyLimits;
 use super::methods::Ways;
 use super::profile::Profile;
 use super::{forwarding, unsupported};
-use crate::hub::{Level, OpenSsh, Request, RequestId, Route, SshOptions, Transport};
+use crate::hub::{Level, OpenSsh, Request, RequestId, Route, Source, SshOptions, Transport};
 use crate::plan::{Action, Connection, Family, Plan};
 
 /// As ssh's default, but for everything up to the first message of authentication.
@@ -114,6 +114,15 @@ impl Work {
     }
 }
 
+/// What this machine adds to the configuration of a host.
+#[derive(Debug, Default)]
+pub(crate) struct Here {
+    /// Those that the configuration sends along.
+    pub(crate) variables: Vec<(String, String)>,
+    /// From where to connect.
+    pub(crate) source: Option<Source>,
+}
+
 /// Builds requests; keeps what the last one had in common with the next.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
@@ -131,8 +140,6 @@ impl Settings {
         }
     }
 
-    /// `variables` are those that the configuration sends along.
-    ///
     /// # Errors
     /// A line that is not supported, or a list of algorithms that leaves none; one line.
     pub(crate) fn prepare(
@@ -140,11 +147,13 @@ impl Settings {
         id: RequestId,
         plan: &Plan,
         work: Work,
-        (config, variables): (HostConfig, Vec<(String, String)>),
+        config: HostConfig,
+        here: Here,
     ) -> Result<Prepared, String> {
         let connection = &plan.connection;
         let forwarding = forwarding::decide(&config, connection, self.hosts);
-        let options = ssh_options(&config, connection, self.hosts, forwarding.socket)?;
+        let mut options = ssh_options(&config, connection, self.hosts, forwarding.socket)?;
+        options.source = here.source;
         let options = shared(&mut self.options, options);
         let host_key_name = match &config.host_key_alias {
             Some(alias) => HostId::alias(&alias.value),
@@ -164,7 +173,7 @@ impl Settings {
             transport: Transport::Ssh(options),
             route: Route::Direct,
             command: work.command,
-            env_by_habit: by_habit(variables, &work.env),
+            env_by_habit: by_habit(here.variables, &work.env),
             env: work.env,
             stdin: plan.stdin.is_some(),
             retries: plan.retries,
@@ -236,13 +245,14 @@ fn ssh_options(
     hosts: usize,
     forward_agent: Option<Arc<str>>,
 ) -> Result<SshOptions, String> {
-    let Ways { methods, left_out } = Ways::new(config, hosts <= 1);
+    let Ways { methods, left_out } = Ways::new(config, hosts <= 1).map_err(|error| error.to_string())?;
     Ok(SshOptions {
         algorithms: config.algorithms().map_err(|error| error.to_string())?,
         keepalive: keepalive(config),
         methods,
         left_out,
         family: family(config, connection),
+        source: None,
         forward_agent,
         rekey: rekey(config),
         further_host_keys: config.host_keys.update_host_keys.value != YesNoAsk::No

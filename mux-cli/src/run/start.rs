@@ -20,7 +20,7 @@ use super::learning::Learning;
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
-use super::settings::{self, Settings, Work};
+use super::settings::{self, Here, Settings, Work};
 use super::stop::Stop;
 use super::task::Done;
 use super::wire::Wire;
@@ -31,8 +31,11 @@ use crate::output::{Facts, Options, Output};
 use crate::plan::{Action, Plan, Transport};
 use crate::pool::Pool;
 use crate::state::State;
-use crate::targets::Target;
+use crate::targets::{self, Part, Target};
 use crate::writer::{Report, Reports, Streams, Writer};
+
+/// Why targets go through the system's `ssh`, where that was asked for.
+const BY_OPENSSH: &str = "--transport openssh";
 
 /// A target on its way into the hub, or why it can't get there.
 enum Ready {
@@ -56,12 +59,19 @@ pub(super) fn start(plan: &Plan) -> u8 {
 fn prepare(plan: &Plan) -> Result<u8, String> {
     let mut configuration = Configuration::new(&plan.connection);
     let selection = select::targets(plan, &mut configuration)?;
-    let warnings = selection
-        .idle_exclusions
-        .iter()
-        .map(|text| format!("-x {text}: leaves nothing out"))
-        .collect();
     let targets = selection.targets.into_vec();
+    let through = targets::part(BY_OPENSSH, &plan.connection.through_openssh, &targets);
+    let through = through.map_err(|error| error.to_string())?;
+    let idle = selection.idle_exclusions.iter();
+    let warnings = idle
+        .map(|text| format!("-x {text}: leaves nothing out"))
+        .chain(
+            through
+                .idle
+                .iter()
+                .map(|text| format!("{BY_OPENSSH}={text}: no target of this run")),
+        )
+        .collect();
     let (command, learning) = match &plan.action {
         Action::ListHosts => return Ok(print(&list(&targets))),
         Action::Run(command) => (Bytes::copy_from_slice(command), None),
@@ -71,7 +81,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
     if plan.connection.transport != Transport::Local {
         configuration.foresee(&targets);
     }
-    let ready = resolve(plan, &mut configuration, &targets, &command)?;
+    let ready = resolve(plan, &mut configuration, (&targets, &through), &command)?;
     directories::prepare(&plan.output.save)?;
     let opened = plan.stdin.as_ref().map(Opened::open).transpose()?;
     match run(
@@ -101,54 +111,92 @@ fn list(targets: &[Target]) -> String {
 fn resolve(
     plan: &Plan,
     configuration: &mut Configuration,
-    targets: &[Target],
+    (targets, through): (&[Target], &Part),
     command: &Bytes,
 ) -> Result<(Vec<Ready>, Vec<settings::Prepared>), String> {
     forwarding::check(&plan.connection, targets.len())?;
-    let mut settings = Settings::new(targets.len());
-    let mut jumps = Jumps::new(plan, targets.len());
-    let mut ssh = Fallback::new(plan, targets.len());
+    let mut ways = Ways {
+        settings: Settings::new(targets.len()),
+        jumps: Jumps::new(plan, targets.len()),
+        ssh: Fallback::new(plan, targets.len()),
+        plan,
+    };
     let mut all = Vec::with_capacity(targets.len());
-    for (id, target) in (0..).map(RequestId).zip(targets) {
+    for ((id, target), chosen_by) in (0..).map(RequestId).zip(targets).zip(&through.chosen_by) {
         let work = Work::new(command, plan, (id, &target.host), targets.len());
-        all.push(match plan.connection.transport {
-            Transport::Local => Ready::Local(Box::new(settings::local(id, plan, &target.host, work))),
-            Transport::OpenSsh => match configuration.host(target) {
-                Err(error) if is_global(&error) => return Err(error.to_string()),
-                config => {
-                    let reason = "--transport openssh".to_owned();
-                    Ready::of(ssh.request(id, target, work, config.as_ref().ok(), reason))
-                }
-            },
-            Transport::Ssh => match configuration.host(target) {
-                Ok(config) => {
-                    let request = (id, plan, work.clone());
-                    let other_way = ssh.by_ticket(target, &work, &config);
-                    match prepared(&mut settings, &mut jumps, request, configuration, config) {
-                        Ok(mut prepared) => {
-                            prepared.other_way = other_way;
-                            Ready::Ssh(Box::new(prepared))
-                        }
-                        // Seldom enough to be resolved once more.
-                        Err(NoWay::Wrong(text)) => Ready::Unusable(text),
-                        Err(NoWay::Unsupported(text)) => {
-                            let config = configuration.host(target);
-                            Ready::of(ssh.request(id, target, work, config.as_ref().ok(), text))
-                        }
-                    }
-                }
-                Err(error) if is_global(&error) => return Err(error.to_string()),
-                Err(error) if fallback::can_take(&error) => {
-                    Ready::of(ssh.request(id, target, work, None, error.to_string()))
-                }
-                Err(error) => Ready::Unusable(error.to_string()),
-            },
+        let request = (id, target, work);
+        all.push(match (plan.connection.transport, chosen_by) {
+            (Transport::Local, _) => {
+                let (_, _, work) = request;
+                Ready::Local(Box::new(settings::local(id, plan, &target.host, work)))
+            }
+            (Transport::OpenSsh, _) => ways.by_openssh(configuration, request, BY_OPENSSH.to_owned())?,
+            (Transport::Ssh, Some(set)) => {
+                ways.by_openssh(configuration, request, format!("{BY_OPENSSH}={set}"))?
+            }
+            (Transport::Ssh, None) => ways.natively(configuration, request)?,
         });
     }
+    let Ways { jumps, .. } = ways;
     let reasons: Option<BTreeSet<&str>> = all.iter().map(Ready::unusable).collect();
     match reasons {
         Some(reasons) if !reasons.is_empty() => Err(reasons.into_iter().collect::<Vec<_>>().join("\nmux: ")),
         Some(_) | None => Ok((all, jumps.into_hops())),
+    }
+}
+
+/// What requests of all targets are made with.
+struct Ways<'a> {
+    plan: &'a Plan,
+    settings: Settings,
+    jumps: Jumps<'a>,
+    ssh: Fallback<'a>,
+}
+
+impl Ways<'_> {
+    /// Through the system's `ssh`, for this reason.
+    fn by_openssh(
+        &mut self,
+        configuration: &mut Configuration,
+        (id, target, work): (RequestId, &Target, Work),
+        reason: String,
+    ) -> Result<Ready, String> {
+        match configuration.host(target) {
+            Err(error) if is_global(&error) => Err(error.to_string()),
+            config => {
+                let request = self.ssh.request(id, target, work, config.as_ref().ok(), reason);
+                Ok(Ready::of(request))
+            }
+        }
+    }
+
+    /// By our own means, unless the configuration of the target asks for what only `ssh` can do.
+    fn natively(
+        &mut self,
+        configuration: &mut Configuration,
+        (id, target, work): (RequestId, &Target, Work),
+    ) -> Result<Ready, String> {
+        let config = match configuration.host(target) {
+            Ok(config) => config,
+            Err(error) if is_global(&error) => return Err(error.to_string()),
+            Err(error) if fallback::can_take(&error) => {
+                let request = self.ssh.request(id, target, work, None, error.to_string());
+                return Ok(Ready::of(request));
+            }
+            Err(error) => return Ok(Ready::Unusable(error.to_string())),
+        };
+        let other_way = self.ssh.by_ticket(target, &work, &config);
+        let request = (id, self.plan, work.clone());
+        let (settings, jumps) = (&mut self.settings, &mut self.jumps);
+        match prepared(settings, jumps, request, configuration, config) {
+            Ok(mut prepared) => {
+                prepared.other_way = other_way;
+                Ok(Ready::Ssh(Box::new(prepared)))
+            }
+            Err(NoWay::Wrong(text)) => Ok(Ready::Unusable(text)),
+            // Seldom enough to be resolved once more.
+            Err(NoWay::Unsupported(text)) => self.by_openssh(configuration, (id, target, work), text),
+        }
     }
 }
 
@@ -157,14 +205,17 @@ fn prepared(
     settings: &mut Settings,
     jumps: &mut Jumps<'_>,
     (id, plan, work): (RequestId, &Plan, Work),
-    configuration: &Configuration,
+    configuration: &mut Configuration,
     mut config: HostConfig,
 ) -> Result<settings::Prepared, NoWay> {
     unsupported::refuse(&config).map_err(NoWay::Unsupported)?;
     let (route, way) = jumps.way(&mut config)?;
-    let config = configuration.with_variables(config);
+    let here = Here {
+        variables: configuration.variables(&config),
+        source: configuration.source(&config, &route).map_err(NoWay::Wrong)?,
+    };
     let mut prepared = settings
-        .prepare(id, plan, work, config)
+        .prepare(id, plan, work, config, here)
         .map_err(NoWay::Unsupported)?;
     prepared.request.route = route;
     prepared.way = way;

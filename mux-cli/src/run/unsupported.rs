@@ -26,9 +26,7 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
     let login = &config.login;
     let lines = [
         proxy(config),
-        bound("BindAddress", config.bind_address.as_ref()),
-        bound("BindInterface", config.bind_interface.as_ref()),
-        bound("PKCS11Provider", login.pkcs11_provider.as_ref()),
+        written("PKCS11Provider", login.pkcs11_provider.as_ref()),
         Some(&login.hostbased_authentication)
             .filter(|flag| flag.value)
             .map(|flag| (&flag.origin, "HostbasedAuthentication", "yes".to_owned())),
@@ -37,7 +35,7 @@ fn refused(config: &HostConfig) -> Option<Line<'_>> {
             .security_key_provider
             .as_ref()
             .filter(|_| config.identity_agent.value.is_none())
-            .and_then(|provider| bound("SecurityKeyProvider", Some(provider))),
+            .and_then(|provider| written("SecurityKeyProvider", Some(provider))),
     ];
     lines.into_iter().flatten().next()
 }
@@ -53,7 +51,7 @@ fn proxy(config: &HostConfig) -> Option<Line<'_>> {
     }
 }
 
-fn bound<'a>(keyword: &'static str, text: Option<&'a Sourced<String>>) -> Option<Line<'a>> {
+fn written<'a>(keyword: &'static str, text: Option<&'a Sourced<String>>) -> Option<Line<'a>> {
     text.map(|text| (&text.origin, keyword, text.value.clone()))
 }
 
@@ -123,8 +121,6 @@ mod tests {
     #[test]
     fn what_decides_where_as_whom_or_how_safely_fails_the_host() {
         for line in [
-            "BindAddress 10.0.0.1",
-            "BindInterface eth0",
             "PKCS11Provider /lib/p11.so",
             "HostbasedAuthentication yes",
             "SecurityKeyProvider /lib/sk.so",
@@ -143,6 +139,8 @@ mod tests {
             "ProxyCommand NONE",
             "ProxyUseFdpass yes",
             "AddressFamily inet6",
+            "BindAddress 10.0.0.1",
+            "BindInterface eth0",
             "CertificateFile none",
             "KnownHostsCommand /bin/keys %H",
             "RevokedHostKeys none",

@@ -15,7 +15,7 @@ mod tests;
 
 pub use error::{Place, TargetError, TargetErrorKind};
 pub use fold::{fold, fold_names};
-pub use select::{HostsFile, HostsSource, Selection, TargetSpec, select};
+pub use select::{HostsFile, HostsSource, Part, Selection, TargetSpec, part, select};
 pub use set::TargetSet;
 
 use std::fmt::Write as _;

@@ -142,6 +142,41 @@ fn exclude(chosen: TargetSet, texts: &[String], known: Vec<Target>) -> Result<Se
     })
 }
 
+/// Which of a run's targets an option is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// For each target the first expression that means it.
+    pub chosen_by: Vec<Option<String>>,
+    /// Expressions that mean none, worth a warning: `web7` does not mean `web07`.
+    pub idle: Vec<String>,
+}
+
+/// What the expressions behind `flag` mean of `targets`, which are also what wildcards match.
+///
+/// # Errors
+/// The first expression that can't be understood.
+pub fn part(flag: &'static str, texts: &[String], targets: &[Target]) -> Result<Part, TargetError> {
+    let mut part = Part {
+        chosen_by: vec![None; targets.len()],
+        idle: Vec::new(),
+    };
+    for text in texts {
+        let set = super::parse(text, targets).map_err(|error| error.at(Place::Flag(flag)))?;
+        let cover = Cover::of(&set);
+        let mut is_idle = true;
+        for (target, chosen_by) in targets.iter().zip(&mut part.chosen_by) {
+            if cover.covers(target) {
+                is_idle = false;
+                chosen_by.get_or_insert_with(|| text.clone());
+            }
+        }
+        if is_idle {
+            part.idle.push(text.clone());
+        }
+    }
+    Ok(part)
+}
+
 /// Adds the targets of a hosts file: one target or expression a line, `#` starts a comment at the beginning of a line
 /// or after a blank.
 fn hosts_file(mut set: TargetSet, file: HostsFile<'_>, known: &[Target]) -> Result<TargetSet, TargetError> {

@@ -85,6 +85,7 @@ impl Far {
                 self.sessions.push(session);
                 match self.commands {
                     Commands::Echo(status) => server.reply(session, command.clone(), status),
+                    Commands::Print(count) => server.reply(session, vec![b'x'; count].into(), 0),
                     Commands::NoStatus => {
                         server.eof(session);
                         server.close(session);

@@ -13,22 +13,22 @@ use super::sim::{Behaviour, Commands, RTT, Sim, address, good, server};
 const GATE: u32 = 1000;
 
 /// A server that connects to others for its clients.
-fn gate() -> Behaviour {
+pub(crate) fn gate() -> Behaviour {
     gate_that(Plan::new())
 }
 
-fn gate_that(plan: Plan) -> Behaviour {
+pub(crate) fn gate_that(plan: Plan) -> Behaviour {
     let mut config = server();
     config.forwards = true;
     Behaviour::Serving(Arc::new(config), plan, Commands::Echo(0))
 }
 
-fn gate_address(number: u8) -> SocketAddr {
+pub(crate) fn gate_address(number: u8) -> SocketAddr {
     SocketAddr::from(([198, 51, 100, number], 22))
 }
 
 /// Puts a jump host there, reached by this way, and returns the way behind it.
-fn hop(sim: &mut Sim, number: u8, behaviour: Behaviour, route: Route) -> Route {
+pub(crate) fn hop(sim: &mut Sim, number: u8, behaviour: Behaviour, route: Route) -> Route {
     let at = gate_address(number);
     sim.behave(at, behaviour);
     let id = GATE + u32::from(number);
@@ -41,7 +41,7 @@ fn hop(sim: &mut Sim, number: u8, behaviour: Behaviour, route: Route) -> Route {
     Route::Jump(RequestId(id))
 }
 
-fn target(sim: &mut Sim, id: u32, behaviour: Behaviour, route: &Route) -> Request {
+pub(crate) fn target(sim: &mut Sim, id: u32, behaviour: Behaviour, route: &Route) -> Request {
     let at = address(u8::try_from(id).unwrap());
     sim.behave(at, behaviour);
     Request {
@@ -66,12 +66,12 @@ fn failure(sim: &Sim, id: u32) -> (Status, Failure) {
     (outcome.status, outcome.error.clone().unwrap())
 }
 
-fn assert_failed(sim: &Sim, id: u32, status: Status, words: &str) {
+pub(crate) fn assert_failed(sim: &Sim, id: u32, status: Status, words: &str) {
     let (found, failure) = failure(sim, id);
     assert_eq!((found, failure.words().as_str()), (status, words));
 }
 
-fn connects(sim: &Sim) -> Vec<SocketAddr> {
+pub(crate) fn connects(sim: &Sim) -> Vec<SocketAddr> {
     sim.net.connects.iter().map(|(_, to)| *to).collect()
 }
 
@@ -360,6 +360,7 @@ fn a_jump_host_that_dies_while_commands_run_leaves_each_in_the_state_it_was_in()
     }
     sim.run_for(Duration::from_secs(2));
     // A command on the jump host itself, over another connection, is what breaks that one; the shared one is cut here.
+    let cut = sim.now - sim.start;
     sim.net.cut(gate_address(1));
     sim.run();
     assert_failed(
@@ -368,6 +369,7 @@ fn a_jump_host_that_dies_while_commands_run_leaves_each_in_the_state_it_was_in()
         Status::Unknown,
         "command: connection lost, may have run: via gate1: channel: connection lost: closed by the server",
     );
+    assert!((0..3).all(|id| sim.finished(id).0 == cut), "all are told at once");
     assert_eq!(sim.outcome(1).status, Status::Unreachable);
     let (_, failure) = failure(&sim, 1);
     assert!(

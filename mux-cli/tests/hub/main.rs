@@ -7,14 +7,17 @@
     reason = "a test fails by panicking, and looks at the events that it is about"
 )]
 
+mod children;
 mod deadlines;
 mod far;
 mod jumps;
 mod login;
+mod openssh;
 mod pacing;
 mod parked;
 mod prompts;
 mod retries;
+mod riders;
 mod sim;
 mod stdin;
 mod stopping;

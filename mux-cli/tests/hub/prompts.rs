@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mux_cli::hub::{Stage, Status};
+use mux_cli::hub::{Judgement, Stage, Status};
 use mux_ssh::client::{AuthMethod, Methods, Prompt};
 use mux_ssh::server::{Act, Authorized, Moment, Plan, Point, Proofs, ServerConfig};
 
@@ -143,6 +143,22 @@ fn why_nobody_was_asked_is_said() {
         failure.message.ends_with("password: there is nobody"),
         "{failure:?}"
     );
+}
+
+#[test]
+fn a_host_whose_key_is_not_the_known_one_is_asked_nobody_s_secret_and_that_is_said() {
+    let mut sim = sim(any(), OPENSSH, false);
+    sim.judgement = Judgement::Distrust;
+    sim.run();
+    assert_eq!(sim.prompts.len(), 0);
+    let error = sim.outcome(1).error.as_ref().unwrap();
+    assert!(
+        error
+            .message
+            .ends_with("; password: withheld, as the host key is not the one that is known"),
+        "{error:?}"
+    );
+    assert!(!error.message.contains("keyboard-interactive"), "{error:?}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use mux_ssh::server::key_file::Seed;
 use mux_ssh::server::{Authorized, Plan, ServerConfig};
 use mux_ssh::transport::ServerMemory;
 
+use super::children::Children;
 use super::far::{Far, World};
 
 /// From here to every server and back.
@@ -46,6 +47,8 @@ pub(crate) enum Behaviour {
 pub(crate) enum Commands {
     /// Prints it and ends with this status.
     Echo(u32),
+    /// Prints so many bytes and ends well.
+    Print(usize),
     /// Ends when it is told TERM.
     UntilTerm,
     /// Ignores TERM; a second command ends it.
@@ -67,6 +70,8 @@ struct Link {
     server: Option<Far>,
     /// The link and the channel on it that carry this one.
     carrier: Option<(usize, ChannelId)>,
+    /// What the carrier has brought and the client was not ready to see.
+    unseen: usize,
     /// The carrier has brought the end.
     eof: bool,
     to_server: VecDeque<(Instant, Bytes)>,
@@ -91,6 +96,8 @@ pub(crate) struct Network {
     pub(crate) commands: Vec<Bytes>,
     /// Connections that servers made for their clients.
     pub(crate) forwarded: Vec<SocketAddr>,
+    /// Processes of the system's `ssh`.
+    pub(crate) children: Children,
     start: Option<Instant>,
     open_by_address: HashMap<SocketAddr, usize>,
     /// The most unauthenticated connections that an address had at once.
@@ -125,6 +132,9 @@ pub(crate) struct Sim {
     pub(crate) prompts: Vec<(Ticket, QuestionId, Prompt)>,
     /// What somebody says, one after the other; nobody answers behind the last.
     pub(crate) prompt_answers: VecDeque<Result<&'static str, &'static str>>,
+    /// Requests whose output nobody takes, and what waits to be taken.
+    pub(crate) paused: Vec<u32>,
+    untaken: Vec<(RequestId, StreamKind, usize)>,
     /// How requests log in.
     pub(crate) methods: Methods,
     /// What commands read, once they ask for it; none: nothing comes, and no end.
@@ -183,6 +193,8 @@ impl Sim {
             waiting: Vec::new(),
             prompts: Vec::new(),
             prompt_answers: VecDeque::new(),
+            paused: Vec::new(),
+            untaken: Vec::new(),
             methods: Methods::default(),
             input: None,
             wishes: Vec::new(),
@@ -306,7 +318,8 @@ impl Sim {
 
     fn next(&self) -> Option<Instant> {
         let links = self.net.links.values().flat_map(Link::due);
-        links.chain(self.hub.poll_timeout()).min()
+        let children = self.net.children.due();
+        links.chain(children).chain(self.hub.poll_timeout()).min()
     }
 
     fn settle(&mut self) {
@@ -321,8 +334,12 @@ impl Sim {
                     data,
                 } = &event
                 {
-                    self.hub
-                        .consume(self.now, &mut self.net, *request, *stream, data.len());
+                    match self.paused.contains(&request.0) {
+                        true => self.untaken.push((*request, *stream, data.len())),
+                        false => self
+                            .hub
+                            .consume(self.now, &mut self.net, *request, *stream, data.len()),
+                    }
                 }
                 self.log.push((self.now - self.start, event));
             }
@@ -331,6 +348,24 @@ impl Sim {
             };
             self.hub.handle_link(self.now, &mut self.net, key, event);
         }
+    }
+
+    /// All output is taken from now on, that which waits first.
+    pub(crate) fn take_all(&mut self) {
+        self.paused.clear();
+        for (request, stream, count) in std::mem::take(&mut self.untaken) {
+            self.hub.consume(self.now, &mut self.net, request, stream, count);
+        }
+        self.settle();
+    }
+
+    /// How much a request has printed.
+    pub(crate) fn printed(&self, id: u32) -> usize {
+        let printed = self.log.iter().filter_map(|(_, event)| match event {
+            Event::Output { request, data, .. } if request.0 == id => Some(data.len()),
+            _ => None,
+        });
+        printed.sum()
     }
 
     /// Somebody answers the last question at last.
@@ -531,6 +566,9 @@ impl Network {
     /// The next thing that a client says; sends what clients want to send once they have nothing more to say.
     fn poll(&mut self) -> Option<(usize, LinkEvent)> {
         let now = self.now();
+        if let Some(said) = self.children.poll(now) {
+            return Some(said);
+        }
         while let Some((key, said)) = self.said() {
             if let Some(said) = self.relay(key, said) {
                 return Some((key, LinkEvent::Client(said)));
@@ -546,6 +584,7 @@ impl Network {
         }
         let mut closed = None;
         let mut carried = Vec::new();
+        let mut consumed = Vec::new();
         for (key, link) in &mut self.links {
             if link.connected_at.is_some() {
                 continue;
@@ -555,6 +594,13 @@ impl Network {
                 true => Ok(()),
                 false => read(&mut link.client, now, &mut input),
             };
+            // What a link inside does not want yet stays in the window of the channel that carries it.
+            let unseen = match link.client.wants_input() {
+                true => 0,
+                false => input.len().min(link.unseen),
+            };
+            let seen = std::mem::replace(&mut link.unseen, unseen) - unseen;
+            consumed.extend(link.carrier.map(|carrier| (carrier, seen)));
             if std::mem::take(&mut link.eof) {
                 result = result.and_then(|()| link.client.handle_eof(now));
             }
@@ -573,7 +619,14 @@ impl Network {
                 closed = Some(*key);
             }
         }
-        let any_carried = !carried.is_empty();
+        consumed.retain(|(_, count)| *count > 0);
+        let any_carried = !carried.is_empty() || !consumed.is_empty();
+        for ((carrier, channel), count) in consumed {
+            if let Some(link) = self.links.get_mut(&carrier) {
+                link.client
+                    .consume(channel, mux_ssh::client::StreamKind::Stdout, count);
+            }
+        }
         for ((carrier, channel), sent) in carried {
             if let Some(link) = self.links.get_mut(&carrier) {
                 // A channel that is gone takes nothing.
@@ -640,10 +693,9 @@ impl Network {
             return Some(said);
         };
         match said {
-            Said::Output { data, stream, .. } => {
+            Said::Output { data, .. } => {
                 rider.input.extend_from_slice(&data);
-                let carrier = self.links.get_mut(&key).unwrap();
-                carrier.client.consume(channel, stream, data.len());
+                rider.unseen += data.len();
                 None
             }
             Said::Eof { .. } => {
@@ -710,7 +762,12 @@ pub(crate) fn transmit<P: Protocol>(end: &mut P, now: Instant) -> Bytes {
 impl Links for Network {
     type Key = usize;
 
-    fn connect(&mut self, to: SocketAddr, client: Client) -> Result<usize, NoLink> {
+    fn connect(
+        &mut self,
+        to: SocketAddr,
+        _from: Option<SocketAddr>,
+        client: Client,
+    ) -> Result<usize, NoLink> {
         if self.links.len() >= self.most_links.unwrap_or(usize::MAX) {
             return Err(NoLink::Descriptors);
         }
@@ -736,6 +793,7 @@ impl Links for Network {
             to_client: VecDeque::new(),
             input: BytesMut::new(),
             carrier: None,
+            unseen: 0,
             eof: false,
             connected_at: Some(connected_at),
             failed: None,
@@ -753,6 +811,7 @@ impl Links for Network {
             client,
             server: None,
             carrier: Some((carrier, channel)),
+            unseen: 0,
             eof: false,
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
@@ -768,8 +827,10 @@ impl Links for Network {
         Err(NoLink::Io(ErrorKind::Unsupported))
     }
 
-    fn spawn(&mut self, _request: &Request) -> Result<usize, NoLink> {
-        Err(NoLink::Io(ErrorKind::Unsupported))
+    fn spawn(&mut self, request: &Request) -> Result<usize, NoLink> {
+        let (now, key) = (self.now(), self.next);
+        self.next += 1;
+        self.children.spawn(now, key, request).map(|()| key)
     }
 
     fn local_room(&mut self, _key: usize) -> usize {
@@ -784,9 +845,12 @@ impl Links for Network {
 
     fn consume(&mut self, _key: usize, _stream: StreamKind, _count: usize) {}
 
-    fn kill(&mut self, _key: usize, _signal: Kill) {}
+    fn kill(&mut self, key: usize, signal: Kill) {
+        self.children.kill(self.now(), key, signal);
+    }
 
     fn abort(&mut self, key: usize) {
+        self.children.abort(key);
         self.remove(key);
     }
 }

@@ -7,6 +7,7 @@
 
 mod chain;
 mod fleet;
+mod hops;
 mod network;
 mod proxies;
 #[expect(dead_code, reason = "others use more of it")]

@@ -140,6 +140,13 @@ impl Network {
         }
     }
 
+    /// Stands the server of a machine still: the kernel goes on to take connections, and nobody says anything on them.
+    pub(crate) fn still(&self, index: usize) {
+        let id = self.sshds[index].as_ref().unwrap().id().cast_signed();
+        let id = rustix::process::Pid::from_raw(id).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::STOP).unwrap();
+    }
+
     /// Ends the connections of a machine's server, and not the server.
     pub(crate) fn kill_sessions(&self, index: usize) {
         let listener = self.sshds[index].as_ref().unwrap().id();

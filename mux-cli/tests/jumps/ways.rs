@@ -117,3 +117,32 @@ fn a_jump_host_with_the_address_of_its_target_is_another_host() {
         "",
     );
 }
+
+#[test]
+fn a_jump_host_may_be_written_with_user_address_and_port() {
+    let rig = Rig::with("ListenAddress ::1");
+    rig.configure("Host ::1\n  HostName ::1\nHost gate\n  Port 1\n");
+    let known = format!(
+        "[127.0.0.1]:{port},[::1]:{port} {key}\n",
+        key = rig.host_key,
+        port = rig.port
+    );
+    std::fs::write(rig.path("known_hosts"), known).unwrap();
+    let port = rig.port;
+    for way in [
+        format!("root@127.0.0.1:{port}"),
+        format!("ssh://root@gate:{port}"),
+        format!("[::1]:{port}"),
+        format!("root@[::1]:{port},gate:{port}"),
+    ] {
+        rig.check(
+            &["-J", &way, "-w", "web1", "--", "echo", "in"],
+            0,
+            "web1: in\n",
+            "",
+        );
+    }
+    let log = std::fs::read_to_string(rig.path("sshd_log")).unwrap();
+    let from = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(from("Accepted publickey for root from ::1 "), 2, "{log}");
+}

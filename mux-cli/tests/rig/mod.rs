@@ -145,29 +145,43 @@ impl Rig {
     }
 
     /// A program for which other password files and rules of PAM stand in the place of the machine's.
+    ///
+    /// A directory is mounted, and not the files: a mount over a file is gone once somebody replaces the file below, as
+    /// everything does that adds a user.
     pub(crate) fn among_own_users(&self, program: &std::ffi::OsStr) -> Command {
+        let (own, machine) = (self.path("etc"), self.path("etc-of-machine"));
+        fs::create_dir_all(&machine).unwrap();
+        fs::create_dir_all(own.join("pam.d")).unwrap();
+        for place in ["", "pam.d"] {
+            for entry in fs::read_dir(Path::new("/etc").join(place)).unwrap() {
+                let name = entry.unwrap().file_name();
+                let _there =
+                    std::os::unix::fs::symlink(machine.join(place).join(&name), own.join(place).join(&name));
+            }
+        }
+        let put = |name: &str, text: &str| {
+            let _link = fs::remove_file(own.join(name));
+            fs::write(own.join(name), text).unwrap();
+        };
         let users = fs::read_to_string("/etc/passwd").unwrap();
-        fs::write(
-            self.path("passwd"),
-            format!("{users}deploy:x:0:0::/root:/bin/sh\n"),
-        )
-        .unwrap();
+        let home = self.text("deploy");
+        fs::create_dir_all(&home).unwrap();
+        put("passwd", &format!("{users}deploy:x:0:0::{home}:/bin/sh\n"));
         // The word `secret`.
-        let shadow = "deploy:$6$muxtest1$uFMg69.c.kmm8UOXbd/GpmWSO6mDjtbFa5.ZVW7YNQ/ZZ//dKC/uEzz5Fbav4JcENGsP4MSFCGjJE4wFwe3id1:19000:0:99999:7:::\n";
-        fs::write(self.path("shadow"), shadow).unwrap();
-        let rules = "auth required pam_unix.so nodelay\naccount required pam_permit.so\nsession required pam_permit.so\n";
-        fs::write(self.path("pam"), rules).unwrap();
-        let over = [
-            ("passwd", "/etc/passwd"),
-            ("shadow", "/etc/shadow"),
-            ("pam", "/etc/pam.d/sshd"),
-        ];
-        let mounts: Vec<String> = over
-            .iter()
-            .map(|(name, place)| format!("mount --bind '{}' {place}", self.text(name)))
-            .collect();
+        put(
+            "shadow",
+            "deploy:$6$muxtest1$uFMg69.c.kmm8UOXbd/GpmWSO6mDjtbFa5.ZVW7YNQ/ZZ//dKC/uEzz5Fbav4JcENGsP4MSFCGjJE4wFwe3id1:19000:0:99999:7:::\n",
+        );
+        put(
+            "pam.d/sshd",
+            "auth required pam_unix.so nodelay\naccount required pam_permit.so\nsession required pam_permit.so\n",
+        );
         let mut command = Command::new("unshare");
-        let line = format!("{} && exec \"$@\"", mounts.join(" && "));
+        let line = format!(
+            "mount --bind /etc '{}' && mount --bind '{}' /etc && exec \"$@\"",
+            machine.display(),
+            own.display()
+        );
         command.args(["-m", "sh", "-c", &line, "sh"]).arg(program);
         command
     }

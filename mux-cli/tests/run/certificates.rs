@@ -94,6 +94,17 @@ fn a_certificate_by_an_authority_of_known_hosts_is_enough() {
 }
 
 #[test]
+fn a_host_that_is_known_by_a_certificate_brings_no_keys_and_takes_none_away() {
+    let rig = rig(NAMED);
+    rig.configure("UpdateHostKeys yes");
+    let line = format!("[127.0.0.1]:{} {}\n", rig.port, public(&rig, "other"));
+    trust(&rig, &line);
+    let before = fs::read_to_string(rig.path("known_hosts")).unwrap();
+    works(&rig);
+    assert_eq!(fs::read_to_string(rig.path("known_hosts")).unwrap(), before);
+}
+
+#[test]
 fn names_in_it_may_be_patterns_and_an_alias_is_what_it_has_to_name() {
     works(&rig(&["-n", "web*.example.org,127.0.0.?"]));
     let rig = rig(&["-n", "web7.example.org"]);
@@ -274,6 +285,39 @@ fn what_authorities_may_sign_with_is_the_configurations_to_say() {
 }
 
 #[test]
+fn what_a_key_revocation_list_names_is_refused_and_its_other_hosts_are_not() {
+    let rig = rig(&["-n", "127.0.0.1", "-z", "7"]);
+    rig.configure(&format!("RevokedHostKeys {}", rig.text("krl")));
+    let list = |lines: &str| {
+        fs::write(rig.path("spec"), lines).unwrap();
+        let keygen = Command::new("ssh-keygen")
+            .args(["-q", "-k", "-f", &rig.text("krl"), "-s", &rig.text("ca.pub")])
+            .arg(rig.path("spec"))
+            .status();
+        assert!(keygen.unwrap().success());
+    };
+    list("serial: 8-1000\nid: another\n");
+    works(&rig);
+    list("serial: 1-7\n");
+    refused(
+        &rig,
+        "host certificate revoked (RevokedHostKeys DIR/krl names its serial number 7)",
+    );
+    list("id: host\n");
+    refused(
+        &rig,
+        "host certificate revoked (RevokedHostKeys DIR/krl names its key id \"host\")",
+    );
+    list(&format!("sha256: {}\n", public(&rig, "ca")));
+    refused(
+        &rig,
+        "authority of the host certificate revoked (RevokedHostKeys DIR/krl names {CA})",
+    );
+    list(&format!("sha1: {}\n", public(&rig, "host_key")));
+    refused(&rig, "host key revoked (RevokedHostKeys DIR/krl names HOST)");
+}
+
+#[test]
 fn keys_that_are_on_a_list_of_revoked_ones_are_refused_and_so_is_everything_if_the_list_is_unreadable() {
     let rig = rig(NAMED);
     let known = format!("[127.0.0.1]:{} {}\n", rig.port, rig.host_key);
@@ -293,8 +337,8 @@ fn keys_that_are_on_a_list_of_revoked_ones_are_refused_and_so_is_everything_if_t
     list(b"SSHKRL\n\0\0\0\0\x01");
     refused(
         &rig,
-        "host key can't be checked: RevokedHostKeys DIR/revoked: a binary key revocation list is not supported; a list \
-         of public keys is",
+        "host key can't be checked: RevokedHostKeys DIR/revoked: key revocation list that is cut short or damaged; \
+         ssh-keygen -Q -l -f shows what is in one",
     );
     list(b"\nssh-ed25519 AAAA\n");
     refused(

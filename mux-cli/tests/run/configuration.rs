@@ -74,6 +74,57 @@ fn commands_decide_for_each_host_and_run_once_a_run() {
 }
 
 #[test]
+fn a_connection_starts_from_the_address_that_the_configuration_says() {
+    let rig = Rig::new();
+    rig.configure(
+        "Host web1\n  BindAddress 127.0.0.7\nHost web2\n  BindInterface lo\nHost web3\n  BindAddress localhost\n\
+         Host web4\n  BindAddress 127.0.0.8\n  BindInterface no-such0",
+    );
+    let from = |host: &str| {
+        let ran = rig.run(&["-w", host, "--", "echo $SSH_CONNECTION | cut -d' ' -f1"]);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+        ran.stdout
+    };
+    assert_eq!(from("web1"), "web1: 127.0.0.7\n");
+    assert_eq!(from("web2"), "web2: 127.0.0.1\n");
+    assert_eq!(from("web3"), "web3: 127.0.0.1\n");
+    assert_eq!(from("web4"), "web4: 127.0.0.8\n");
+}
+
+#[test]
+fn an_address_that_is_not_ours_is_told_with_its_line() {
+    let rig = Rig::new();
+    // Of the block that is set aside for documentation (RFC 5737): nobody has it.
+    for (line, status, stderr) in [
+        (
+            "BindAddress 192.0.2.1",
+            4,
+            "ok=0 unreachable=1 in TIME\nunreachable: web1: tcp: DIR/config line 1: BindAddress 192.0.2.1: no address of this \
+             machine\n",
+        ),
+        (
+            "BindAddress ::1",
+            4,
+            "ok=0 unreachable=1 in TIME\nunreachable: web1: tcp: DIR/config line 1: BindAddress ::1: IPv6 only, and the server \
+             has IPv4 only\n",
+        ),
+        (
+            "BindAddress no-such-name.invalid",
+            2,
+            "mux: DIR/config line 1: BindAddress no-such-name.invalid: neither an address nor a name that leads to one\n",
+        ),
+        (
+            "BindInterface no-such0",
+            2,
+            "mux: DIR/config line 1: BindInterface no-such0: no interface of this name is up\n",
+        ),
+    ] {
+        rig.configure(line);
+        rig.check(&["-w", "web1", "--", "true"], status, "", stderr);
+    }
+}
+
+#[test]
 fn a_name_is_completed_before_anybody_connects() {
     let rig = Rig::new();
     let ran = rig.run(&[

@@ -15,18 +15,23 @@ struct Server {
 impl Server {
     fn new() -> Self {
         let keys = tempfile::tempdir().unwrap();
-        for (name, bits) in [("ecdsa", "256"), ("rsa", "2048")] {
+        for (name, key_type) in [("ecdsa", "ecdsa"), ("rsa", "rsa"), ("newer", "ecdsa")] {
             let path = keys.path().join(name);
+            let bits = if key_type == "rsa" { "2048" } else { "256" };
             let keygen = Command::new("ssh-keygen")
-                .args(["-q", "-N", "", "-t", name, "-b", bits, "-f"])
+                .args(["-q", "-N", "", "-t", key_type, "-b", bits, "-f"])
                 .arg(path)
                 .status();
             assert!(keygen.unwrap().success());
         }
-        let dir = keys.path().display();
-        let rig = Rig::with(&format!("HostKey {dir}/ecdsa\nHostKey {dir}/rsa"));
+        let rig = Rig::with(&host_keys(&keys, &["ecdsa", "rsa"]));
         rig.configure("UpdateHostKeys yes");
         Self { rig, keys }
+    }
+
+    /// From now on the server has these keys besides its first.
+    fn has(&mut self, names: &[&str]) {
+        self.rig.restart(&host_keys(&self.keys, names));
     }
 
     /// The lines of these keys of the server, sorted.
@@ -62,6 +67,12 @@ impl Server {
         assert_eq!(known_hosts(&self.rig), known, "{args:?}: {}", ran.stderr);
         ran.stderr
     }
+}
+
+fn host_keys(keys: &tempfile::TempDir, names: &[&str]) -> String {
+    let dir = keys.path().display();
+    let lines = names.iter().map(|name| format!("HostKey {dir}/{name}\n"));
+    lines.collect()
 }
 
 #[test]
@@ -122,7 +133,7 @@ fn nothing_is_written_where_it_is_not_wanted_or_the_lines_are_somebodys_own() {
     );
     let said = server.check(&["-v", "-o", "UpdateHostKeys=ask"], &one);
     assert!(
-        said.contains("web1: further host keys not written down: UpdateHostKeys is ask, and nobody is asked about them\n"),
+        said.contains("web1: host keys not brought up to date: UpdateHostKeys is ask, and nobody is asked about them; -o UpdateHostKeys=yes takes them\n"),
         "{said}"
     );
     // Unset it is off, as the file is not the usual one.
@@ -133,13 +144,14 @@ fn nothing_is_written_where_it_is_not_wanted_or_the_lines_are_somebodys_own() {
     let several = one.replace("[127.0.0.1]", &format!("[127.0.0.1]:{port},[127.0.0.2]"));
     fs::write(server.rig.path("known_hosts"), &several).unwrap();
     let said = server.check(&["-v"], &several);
-    let why = "web1: further host keys not written down: DIR/known_hosts:1 has several names, patterns or a marker\n";
+    let why =
+        "web1: host keys not brought up to date: DIR/known_hosts:1 has several names, patterns or a marker\n";
     assert!(said.contains(why), "{said}");
     let shared = format!("{one}web2 {}\n", server.rig.host_key);
     fs::write(server.rig.path("known_hosts"), &shared).unwrap();
     let said = server.check(&["-v"], &shared);
     let why =
-        "web1: further host keys not written down: DIR/known_hosts:2 has one of them under another name\n";
+        "web1: host keys not brought up to date: DIR/known_hosts:2 has one of them under another name\n";
     assert!(said.contains(why), "{said}");
 }
 
@@ -177,4 +189,89 @@ fn files_that_can_not_be_written_are_said_with_v_and_fail_nobody() {
         said.contains("web1: host key not written: DIR/id/none/known_hosts: "),
         "{said}"
     );
+}
+
+/// One run of ssh with the configuration of the rig, that may write to known_hosts.
+fn ssh(server: &Server, options: &[&str]) {
+    let ssh = Command::new("ssh")
+        .args(["-F", &server.rig.text("config")])
+        .args(options)
+        .args(["-o", "IdentitiesOnly=yes", "web1", "true"])
+        .stdin(std::process::Stdio::null())
+        .output();
+    let output = ssh.expect("no ssh: apt-get install openssh-client");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn keys_that_the_host_has_no_more_go_once_it_has_proved_the_others_as_by_ssh() {
+    let mut server = Server::new();
+    // Another host's line under a key of its own, an odd one and a comment stay.
+    let others = format!(
+        "# mine\nweb9 {}\n@revoked web8 {}\n",
+        write_key(&server.rig.path("web9")),
+        write_key(&server.rig.path("web8"))
+    );
+    for (has, options) in [
+        (&["ecdsa"] as &[&str], ["-v", "-o", "UpdateHostKeys=yes"]),
+        (&["newer"], ["-v", "-o", "UpdateHostKeys=yes"]),
+        (&[], ["-v", "-o", "UpdateHostKeys=yes"]),
+        (&["newer"], ["-v", "-o", "UpdateHostKeys=no"]),
+        (&["newer"], ["-v", "-o", "UpdateHostKeys=ask"]),
+    ] {
+        let before = server.lines(&["ed25519", "ecdsa", "rsa"]) + &others;
+        server.has(has);
+        let file = server.rig.path("known_hosts");
+        fs::write(&file, &before).unwrap();
+        ssh(&server, &options[1..]);
+        let by_ssh = known_hosts(&server.rig);
+        fs::write(&file, &before).unwrap();
+        let said = server.check(&options, &by_ssh);
+        assert!(fs::read_to_string(&file).unwrap().contains(&others), "{said}");
+        let gone = before.lines().filter(|line| !by_ssh.contains(line)).count();
+        assert_eq!(
+            said.matches("mux: web1: host key removed from DIR/known_hosts, as the host has it no more: ")
+                .count(),
+            gone,
+            "{said}"
+        );
+        if gone > 0 {
+            let old = fs::read_to_string(server.rig.path("known_hosts.old")).unwrap();
+            assert!(old.starts_with(&before), "{old}");
+            // Nothing of it is left to be done.
+            assert!(!server.check(&["-v"], &by_ssh).contains("host key"), "{has:?}");
+        }
+    }
+}
+
+#[test]
+fn keys_under_other_names_or_in_other_files_stay_and_a_link_stays_one() {
+    let mut server = Server::new();
+    let [one, ecdsa] = [["ed25519"], ["ecdsa"]].map(|names| server.lines(&names));
+    server.has(&[]);
+    let path = server.rig.path("known_hosts");
+    let other = ecdsa.replace(&format!("[127.0.0.1]:{}", server.rig.port), "web9");
+    let shared = format!("{one}{ecdsa}{other}");
+    fs::write(&path, &shared).unwrap();
+    let mut sorted: Vec<&str> = shared.split_inclusive('\n').collect();
+    sorted.sort_unstable();
+    let said = server.check(&["-v"], &sorted.concat());
+    let why =
+        "web1: host keys not brought up to date: DIR/known_hosts:3 has one of them under another name\n";
+    assert!(said.contains(why), "{said}");
+    // A second file is never written to.
+    fs::write(&path, &one).unwrap();
+    fs::write(server.rig.path("more"), &ecdsa).unwrap();
+    let files = format!(
+        "UserKnownHostsFile={} {}",
+        server.rig.text("known_hosts"),
+        server.rig.text("more")
+    );
+    server.check(&["-o", &files], &one);
+    assert_eq!(fs::read_to_string(server.rig.path("more")).unwrap(), ecdsa);
+    fs::rename(&path, server.rig.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+    fs::write(&path, format!("{one}{ecdsa}")).unwrap();
+    server.check(&[], &one);
+    assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
 }

@@ -18,6 +18,7 @@ mod inputs;
 mod key_command;
 mod keys;
 mod learning;
+mod learning_all;
 mod limits;
 mod login_matrix;
 mod odd_targets;
@@ -29,6 +30,7 @@ mod retries;
 #[path = "../rig/mod.rs"]
 mod rig;
 mod security_keys;
+mod signatures;
 mod stdin;
 mod stopping;
 mod streams;

@@ -202,6 +202,44 @@ fn hosts_that_only_ssh_can_reach_go_through_it_and_the_summary_says_why() {
     assert!(line.contains(r#""via_openssh":1}}"#), "{line}");
 }
 
+#[test]
+fn some_hosts_go_through_it_by_request_and_the_others_do_not() {
+    let rig = Rig::new();
+    rig.configure("Host old\n  PKCS11Provider /nowhere.so\n");
+    let run =
+        |more: &[&str]| rig.run(&[more, &["-w", "web[1-5],old", "-b", "--", "echo hi; exit 3"]].concat());
+    let gathered = "---------------\nweb[1-5],old (6)\n---------------\nhi\n";
+    let ran = run(&[
+        "--transport",
+        "openssh=web[1,3]",
+        "--transport",
+        "openssh=web*&web[3-4],web1",
+    ]);
+    let stderr = "ok=0 failed=6 in TIME\nfailed: web[1-5],old: exit status 3\n\
+                  via-openssh=1 (--transport openssh=web*&web[3-4],web1): web4\n\
+                  via-openssh=2 (--transport openssh=web[1,3]): web[1,3]\n\
+                  via-openssh=1 (DIR/config line 2: PKCS11Provider /nowhere.so): old\n";
+    assert_eq!(
+        (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
+        (1, gathered, stderr)
+    );
+    // What means none of the targets is said, and what means nothing is an error, before anything has run.
+    let ran = run(&["--transport", "openssh=web9"]);
+    assert!(
+        ran.stderr
+            .contains("mux: --transport openssh=web9: no target of this run\n"),
+        "{}",
+        ran.stderr
+    );
+    let ran = run(&["--transport", "openssh=web[3-1]"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (2, ""));
+    assert!(
+        ran.stderr.starts_with("mux: --transport openssh: "),
+        "{}",
+        ran.stderr
+    );
+}
+
 /// A directory with nothing in it but what a run needs to start.
 fn without_ssh(rig: &Rig) -> String {
     let directory = rig.path("bin");

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::rig::{Ran, Rig, free_port, read_until, wait_for};
+use crate::rig::{Ran, Rig, free_port, read_until, wait_for, write_key};
 
 /// Passwords, and nothing else.
 const PASSWORD: &str =
@@ -314,7 +314,7 @@ fn a_jump_host_is_asked_about_by_itself() {
 }
 
 /// A dropbear for the same users, and where it listens.
-struct Dropbear(Child, u16);
+pub(crate) struct Dropbear(Child, pub(crate) u16);
 
 impl Drop for Dropbear {
     fn drop(&mut self) {
@@ -323,7 +323,8 @@ impl Drop for Dropbear {
     }
 }
 
-fn dropbear(rig: &Rig) -> Dropbear {
+/// With further arguments.
+pub(crate) fn dropbear(rig: &Rig, more: &[&str]) -> Dropbear {
     let converted = Command::new("dropbearconvert")
         .args([
             "openssh",
@@ -339,6 +340,7 @@ fn dropbear(rig: &Rig) -> Dropbear {
     server
         .args(["-F", "-E", "-p", &format!("127.0.0.1:{port}")])
         .args(["-r", &rig.text("dropbear_key"), "-P", &rig.text("dropbear_pid")])
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(fs::File::create(rig.path("dropbear_log")).unwrap());
@@ -355,7 +357,7 @@ fn dropbear(rig: &Rig) -> Dropbear {
 #[test]
 fn a_server_that_ends_after_a_refused_key_costs_a_second_connection_and_one_question() {
     let rig = Rig::with_password(PASSWORD);
-    let server = dropbear(&rig);
+    let server = dropbear(&rig, &[]);
     let port = server.1.to_string();
     let log = || fs::read_to_string(rig.path("dropbear_log")).unwrap();
     let count = |text: &str| log().matches(text).count();
@@ -394,6 +396,18 @@ fn half_a_login_says_what_was_right_and_what_was_not() {
                 .to_owned()
         }
     );
+}
+
+#[test]
+fn a_host_with_another_key_than_the_known_one_gets_no_password_and_that_is_said() {
+    let rig = Rig::with_password(PASSWORD);
+    rig.know(&write_key(&rig.path("another")));
+    let args = ["-o", "StrictHostKeyChecking=no", "-w", "web1", "--", "true"];
+    let ran = with_askpass(&rig, "echo secret", &args);
+    let said = "; password: withheld, as the host key is not the one that is known\n";
+    assert!(ran.status == 4 && ran.stderr.ends_with(said), "{ran:?}");
+    assert_eq!(asked(&rig), "");
+    check_log(&rig, &[("Failed password", 0), ("Accepted", 0)]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn user() -> String {
 }
 
 /// Has the authority sign the public half in `NAME.pub`, with further arguments.
-fn sign(rig: &Rig, name: &str, args: &[&str]) {
+pub(crate) fn sign(rig: &Rig, name: &str, args: &[&str]) {
     let signed = Command::new("ssh-keygen")
         .args(["-q", "-s", &rig.text("ca"), "-I", name])
         .args(args)
@@ -41,11 +41,11 @@ fn sign(rig: &Rig, name: &str, args: &[&str]) {
     );
 }
 
-fn sign_for_us(rig: &Rig, name: &str) {
+pub(crate) fn sign_for_us(rig: &Rig, name: &str) {
     sign(rig, name, &["-n", &user()]);
 }
 
-fn make(rig: &Rig, name: &str, key_type: &[&str]) {
+pub(crate) fn make(rig: &Rig, name: &str, key_type: &[&str]) {
     let _old = fs::remove_file(rig.path(name));
     let made = Command::new("ssh-keygen")
         .args(["-q", "-N", "", "-f", &rig.text(name), "-t"])
@@ -199,7 +199,7 @@ fn renewed_keys_and_certificates_are_read_anew_at_each_connection() {
     );
 }
 
-struct Agent(Child);
+pub(crate) struct Agent(Child);
 
 impl Drop for Agent {
     fn drop(&mut self) {
@@ -209,7 +209,7 @@ impl Drop for Agent {
 }
 
 /// A real agent that holds `id`, added with these arguments.
-fn agent(rig: &Rig, args: &[&str]) -> Agent {
+pub(crate) fn agent(rig: &Rig, args: &[&str]) -> Agent {
     let socket = rig.path("agent");
     let agent = Command::new("ssh-agent")
         .args(["-D", "-a"])

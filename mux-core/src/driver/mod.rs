@@ -22,7 +22,7 @@ use crate::child::Process;
 use crate::link::Link;
 use crate::scratch::Scratch;
 use crate::signal::Signals;
-use crate::stream::Io;
+use crate::stream::{Bound, Io};
 use crate::{Event, Key, Listener, Mailbox, Reactor, Sender, Stream, Waker};
 
 /// Drives protocols over streams.
@@ -115,6 +115,16 @@ impl<P: Protocol> Driver<P> {
     pub fn connect(&mut self, to: SocketAddr, protocol: P) -> io::Result<Key> {
         let stream = TcpStream::connect(to).map(Stream::Tcp);
         self.add_connecting(stream, protocol)
+    }
+
+    /// As [`connect`](Self::connect), from an address of this machine; port 0 leaves the port to the system.
+    ///
+    /// # Errors
+    /// What the system says about that address, [`ErrorKind::AddrNotAvailable`] if it is not this machine's, or that it
+    /// has no descriptor or memory left for a socket.
+    pub fn connect_from(&mut self, from: SocketAddr, to: SocketAddr, protocol: P) -> io::Result<Key> {
+        let bound = Bound::to(from)?;
+        self.add_connecting(bound.connect(to), protocol)
     }
 
     /// Connects to a unix socket. [`Event::Connected`] tells that it stands; a failure arrives as

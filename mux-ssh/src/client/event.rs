@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{AuthMethod, Prompt};
-use crate::algorithms::SignatureAlgorithm;
+use crate::algorithms::{KeyType, SignatureAlgorithm};
 use crate::keys::{Certificate, CertificateError, PublicKey};
 use crate::transport::ServerMemory;
 
@@ -92,6 +92,9 @@ pub enum Event {
         /// The certificate in which it was shown, if any, or what is wrong with that one. It may vouch for the key;
         /// if it doesn't, the key counts as if it had been shown alone.
         certificate: Option<Result<Arc<Certificate>, CertificateError>>,
+        /// The types of key that the server has by its own word, of those that it was offered: it may be asked for another
+        /// one in another connection.
+        types: Vec<KeyType>,
     },
     /// `data` is to be signed by an identity.
     /// Answer with [`Client::answer_signature`](super::Client::answer_signature).

@@ -1,6 +1,8 @@
 //! The ways to log in that a client knows, and what a server may ask of a person in them. Values; which is used when is
 //! decided by the login.
 
+use crate::algorithms::PublicKeyAlgorithm;
+
 /// A way to log in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AuthMethod {
@@ -38,6 +40,9 @@ impl AuthMethod {
 pub struct Methods {
     /// In this order, as far as the server offers them; what is not in it is never tried.
     pub order: Vec<AuthMethod>,
+    /// As what keys may be shown and proved (`PubkeyAcceptedAlgorithms`). An RSA key has a choice, and takes the first
+    /// that the server takes too; a key that has none here is not shown.
+    pub algorithms: Vec<PublicKeyAlgorithm>,
     /// How many passwords the server may refuse before the next method is tried (`NumberOfPasswordPrompts`).
     /// Questions are answered once in any case: many a server locks out who is wrong twice.
     pub passwords: u32,
@@ -51,6 +56,7 @@ impl Default for Methods {
     fn default() -> Self {
         Self {
             order: vec![AuthMethod::PublicKey],
+            algorithms: PublicKeyAlgorithm::ALL.to_vec(),
             passwords: 1,
             devices: String::new(),
         }

@@ -133,6 +133,7 @@ impl Client {
                     id: QuestionId(self.question),
                     key,
                     certificate,
+                    types: self.transport.host_key_types().to_vec(),
                 });
             }
             Incoming::ExtInfo(info) => {

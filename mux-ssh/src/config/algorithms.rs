@@ -57,7 +57,7 @@ impl HostConfig {
         Ok(algorithms)
     }
 
-    /// What keys may be shown and sign as to log in: ours, as `PubkeyAcceptedAlgorithms` changes them, best first.
+    /// What keys may be shown and sign as to log in: ours, as `PubkeyAcceptedAlgorithms` changes and orders them.
     ///
     /// # Errors
     /// The list leaves nothing.

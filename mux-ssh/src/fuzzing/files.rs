@@ -14,6 +14,13 @@ use crate::known_hosts::{HostId, KnownHosts, Memo, RevokedKeys, Verdict};
 /// A public key that no input can guess by chance, and that parses.
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti";
 
+/// A certificate with the serial number 7.
+const CERTIFICATE: &str = "ssh-ed25519-cert-v01@openssh.com AAAAIHNzaC1lZDI1NTE5LWNlcnQtdjAxQG9wZW5zc2guY29tAAAAIF7NVRGqctUibz9\
+    OKu/DsW6DFRkMxhaW0Wwis1VNy2xTAAAAIK+2YX1q7uhAN1tpdzw4tPc/SUJlk2F2dY/Ljsvhe1spAAAAAAAAAAcAAAACAAAABHd\
+    lYjEAAAAIAAAABHdlYjEAAAAAAAAAAP//////////AAAAAAAAAAAAAAAAAAAAMwAAAAtzc2gtZWQyNTUxOQAAACC/Hh7k1xXyhEQ\
+    zY3xWbKkr+JDFLg+OM9qWTUIPBZLS9wAAAFMAAAALc3NoLWVkMjU1MTkAAABAmDvz1+45EmLXSH/j8+IKf2sAO31NVEJh6WvVBfd\
+    V4mvi69zXoMX4bc5ZceUgwRov15dyuoTcvZ+1nkK2qe7IDg==";
+
 fn key() -> PublicKey {
     PublicKey::parse_line(KEY).expect("a sound key").key
 }
@@ -123,8 +130,23 @@ pub fn certificate(data: &[u8]) {
     if let Err(error) = inside {
         let _words = error.to_string();
     }
-    let _list = RevokedKeys::parse(data);
     let _line = std::str::from_utf8(data).map(Certificate::parse_line);
+}
+
+/// The input is what a `RevokedHostKeys` file holds behind the first bytes of a binary one, and as it is.
+pub fn revoked_keys(data: &[u8]) {
+    let certificate = Certificate::parse_line(CERTIFICATE).expect("a sound certificate");
+    for content in [data, &[b"SSHKRL\n\0\0\0\0\x01", data].concat()] {
+        match RevokedKeys::parse(content) {
+            Ok(list) => {
+                let _named = list.names(certificate.key().blob());
+                let _named = list.names_certificate(&certificate);
+            }
+            Err(error) => {
+                let _words = error.to_string();
+            }
+        }
+    }
 }
 
 /// The input is what an agent sends.

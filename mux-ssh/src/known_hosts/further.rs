@@ -1,6 +1,6 @@
 //! Further keys of a host that is known, as `UpdateHostKeys` wants them kept. Decides which of them are new, and whether
 //! there is anything about the lines of the host that forbids to write others beside them: as OpenSSH, only lines that
-//! programs write are added to, never what a person has arranged.
+//! programs write are added to and taken away, never what a person has arranged.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,30 @@ use crate::keys::PublicKey;
 /// What follows from the keys that a host says it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Further {
-    /// Those that are not known yet; none: all are.
-    New(Vec<PublicKey>),
+    /// Nothing: the host has the keys by which it is known.
+    Same,
+    /// The lines of the host are to follow its keys.
+    Differ {
+        /// Keys that are not known yet.
+        new: Vec<PublicKey>,
+        /// Keys by which it is known in the file that is written to, and which it does not have any more.
+        gone: Vec<Gone>,
+    },
     /// Nothing: the line by which the host is known is not in one of the files that are written to.
     Elsewhere,
     /// Nothing: this line of the host has several names, patterns or a marker.
     Arranged(Place),
     /// Nothing: on this line another name has one of the keys.
     Shared(Place),
+}
+
+/// A key that a host does not have any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Where it stands.
+    pub place: Place,
+    /// Which.
+    pub key: PublicKey,
 }
 
 impl KnownHosts {
@@ -40,8 +56,9 @@ impl KnownHosts {
             .iter()
             .filter(|key| !self.is_known_in(memo, name, key, files));
         let new: Vec<PublicKey> = unknown.cloned().collect();
-        if new.is_empty() {
-            return Further::New(new);
+        let gone = self.gone(memo, name, accepted, keys, files);
+        if new.is_empty() && gone.is_empty() {
+            return Further::Same;
         }
         let hashed = self.remembered(memo, name).unwrap_or_default();
         let entries = self.unhashed(name).into_iter().chain(hashed);
@@ -52,10 +69,39 @@ impl KnownHosts {
         if self.by_key.is_none() {
             self.by_key = Some(self.keys_of_unhashed());
         }
-        match keys.iter().find_map(|key| self.other_with_key(name, key, files)) {
+        let all = keys.iter().chain(gone.iter().map(|gone| &gone.key));
+        let mut others = all.filter_map(|key| self.other_with_key(name, key, files));
+        match others.next() {
             Some(other) => Further::Shared(other.place.clone()),
-            None => Further::New(new),
+            None => Further::Differ { new, gone },
         }
+    }
+
+    /// Keys that the host did not name, in the first of the files. A list without the key that was just shown is not the
+    /// list of its keys, and what this build can't read may still be one of them.
+    fn gone(
+        &self,
+        memo: &mut Memo,
+        name: &str,
+        accepted: &PublicKey,
+        keys: &[PublicKey],
+        files: &[String],
+    ) -> Vec<Gone> {
+        if !keys.contains(accepted) {
+            return Vec::new();
+        }
+        let hashed = self.remembered(memo, name).unwrap_or_default();
+        let own = self.unhashed(name).into_iter().chain(hashed);
+        let first = files.get(..1).unwrap_or_default();
+        let own = own.filter(|entry| entry.marker == Marker::None && is_in(entry, first));
+        let gone = own.filter_map(|entry| {
+            let key = PublicKey::parse(&entry.blob).ok()?;
+            (!keys.contains(&key)).then(|| Gone {
+                place: entry.place.clone(),
+                key,
+            })
+        });
+        gone.collect()
     }
 
     fn is_known_in(&self, memo: &mut Memo, name: &str, key: &PublicKey, files: &[String]) -> bool {
@@ -121,6 +167,15 @@ mod tests {
     const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti";
     const OTHER: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
 
+    const THIRD: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK+2YX1q7uhAN1tpdzw4tPc/SUJlk2F2dY/Ljsvhe1sp";
+
+    fn new_other() -> Further {
+        Further::Differ {
+            new: vec![key(OTHER)],
+            gone: Vec::new(),
+        }
+    }
+
     fn key(text: &str) -> PublicKey {
         PublicKey::parse_line(text).unwrap().key
     }
@@ -135,7 +190,10 @@ mod tests {
     /// What follows if `web1` is known by [`KEY`] and says that it has [`OTHER`] too; `user` and `global` are what the
     /// files say.
     fn check(user: &str, global: &str, expected: &Further) {
-        let lines = |text: &str| text.replace("KEY", KEY).replace("OTHER", OTHER);
+        let lines = |text: &str| {
+            let text = text.replace("KEY", KEY).replace("OTHER", OTHER);
+            text.replace("THIRD", THIRD)
+        };
         let (user, global) = (lines(user), lines(global));
         let files = [("user", user.as_bytes()), ("global", global.as_bytes())];
         let mut known = KnownHosts::parse(files);
@@ -152,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_yet_is_new() {
-        let new = Further::New(vec![key(OTHER)]);
+        let new = new_other();
         check("web1 KEY\n", "", &new);
         check(
             "web1 KEY\nweb2 ssh-ed448 AAAACXNzaC1lZDQ0OA==\n",
@@ -160,13 +218,67 @@ mod tests {
             &new,
         );
         check(&hashed("web1", KEY), "", &new);
-        check("web1 KEY\nweb1 OTHER\n", "", &Further::New(vec![]));
-        check(&(hashed("web1", KEY) + "web1 OTHER\n"), "", &Further::New(vec![]));
+        check("web1 KEY\nweb1 OTHER\n", "", &Further::Same);
+        check(&(hashed("web1", KEY) + "web1 OTHER\n"), "", &Further::Same);
         check(
             &(hashed("web1", KEY) + &hashed("web1", OTHER)),
             "",
-            &Further::New(vec![]),
+            &Further::Same,
         );
+    }
+
+    #[test]
+    fn what_the_host_does_not_name_in_the_file_that_is_written_to_is_gone() {
+        let third = |line| Gone {
+            place: place("user", line),
+            key: key(THIRD),
+        };
+        let gone = |new: &[&str], gone| Further::Differ {
+            new: new.iter().map(|text| key(text)).collect(),
+            gone,
+        };
+        check("web1 KEY\nweb1 THIRD\n", "", &gone(&[OTHER], vec![third(2)]));
+        check(
+            "web1 THIRD\nweb1 KEY\nweb1 OTHER\n",
+            "",
+            &gone(&[], vec![third(1)]),
+        );
+        check(
+            &(hashed("web1", KEY) + &hashed("web1", THIRD) + "web1 OTHER\n"),
+            "",
+            &gone(&[], vec![third(2)]),
+        );
+        // What this build can't read may be one that was named; what others have, or a person has arranged, stays.
+        let all = "web1 KEY\nweb1 OTHER\n";
+        check(
+            &format!("{all}web1 ssh-ed448 AAAACXNzaC1lZDQ0OA==\n"),
+            "",
+            &Further::Same,
+        );
+        check(all, "web1 THIRD\n", &Further::Same);
+        check(
+            &format!("{all}web1 THIRD\nweb2 THIRD\n"),
+            "",
+            &Further::Shared(place("user", 4)),
+        );
+        check(
+            &format!("{all}web1,web2 THIRD\n"),
+            "",
+            &Further::Arranged(place("user", 3)),
+        );
+    }
+
+    #[test]
+    fn a_list_without_the_key_that_was_shown_takes_nothing_away() {
+        let content = format!("web1 {KEY}\nweb1 {THIRD}\nweb1 {OTHER}\n");
+        let mut known = KnownHosts::parse([("user", content.as_bytes())]);
+        let host = HostId::new("web1", 22);
+        let mut further = |keys: &[PublicKey]| {
+            let files = ["user".to_owned()];
+            known.further_keys(&mut Memo::default(), &host, &key(KEY), keys, &files)
+        };
+        assert_eq!(further(&[key(OTHER)]), Further::Same);
+        assert_ne!(further(&[key(OTHER), key(KEY)]), Further::Same);
     }
 
     #[test]
@@ -200,6 +312,6 @@ mod tests {
         ] {
             check(&line, "", &Further::Shared(place("user", at)));
         }
-        check("web1 KEY\n", "web2 OTHER\n", &Further::New(vec![key(OTHER)]));
+        check("web1 KEY\n", "web2 OTHER\n", &new_other());
     }
 }

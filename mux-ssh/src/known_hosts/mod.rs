@@ -19,9 +19,11 @@ mod entry;
 mod format;
 mod further;
 mod hashed;
+mod krl;
 mod lookup;
 mod memo;
 mod parse;
+mod remove;
 mod revoked;
 
 #[cfg(test)]
@@ -35,11 +37,13 @@ use crate::printable::Printable;
 
 pub use authority::Authority;
 pub use format::format_entry;
-pub use further::Further;
+pub use further::{Further, Gone};
 pub use hashed::Salt;
+pub use krl::{KrlError, NamedBy};
 pub use lookup::{KeyTypes, Mismatch, Verdict};
 pub use memo::Memo;
 pub use parse::{BadLine, MAX_BAD_LINES, Warning};
+pub use remove::without_key;
 pub use revoked::{RevokedKeys, UnreadableList};
 
 use entry::Entry;

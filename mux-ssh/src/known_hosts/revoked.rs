@@ -5,31 +5,38 @@ use std::collections::HashSet;
 use std::fmt;
 
 use super::entry;
+use super::krl::{self, Krl, KrlError, NamedBy};
+use crate::keys::Certificate;
 
-/// What a key revocation list of OpenSSH (PROTOCOL.krl) begins with.
-const KRL_MAGIC: &[u8] = b"SSHKRL\n\0";
+/// What one file names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevokedKeys(List);
 
-/// The keys of one file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RevokedKeys(HashSet<Box<[u8]>>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum List {
+    /// One key a line.
+    Keys(HashSet<Box<[u8]>>),
+    Krl(Krl),
+}
 
 /// Why a list can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnreadableList {
-    /// A binary key revocation list.
-    Krl,
+    /// A binary key revocation list, and what is wrong with it.
+    Krl(KrlError),
     /// A line, counted from 1, that is no public key.
     Line(u32),
 }
 
 impl RevokedKeys {
-    /// Reads a file with one public key a line.
+    /// Reads a file with one public key a line, or a key revocation list as `ssh-keygen -k` makes it.
     ///
     /// # Errors
     /// It is something else.
     pub fn parse(content: &[u8]) -> Result<Self, UnreadableList> {
-        if content.starts_with(KRL_MAGIC) {
-            return Err(UnreadableList::Krl);
+        if content.starts_with(krl::MAGIC) {
+            let krl = Krl::parse(content).map_err(UnreadableList::Krl)?;
+            return Ok(Self(List::Krl(krl)));
         }
         let mut keys = HashSet::new();
         for (line, number) in content.split(|&byte| byte == b'\n').zip(1..) {
@@ -38,13 +45,25 @@ impl RevokedKeys {
                 keys.insert(blob(line).ok_or(UnreadableList::Line(number))?);
             }
         }
-        Ok(Self(keys))
+        Ok(Self(List::Keys(keys)))
     }
 
     /// Whether a key, or the authority of a certificate, is named.
     #[must_use]
     pub fn names(&self, blob: &[u8]) -> bool {
-        self.0.contains(blob)
+        match &self.0 {
+            List::Keys(keys) => keys.contains(blob),
+            List::Krl(krl) => krl.names_key(blob),
+        }
+    }
+
+    /// By what a certificate is named, besides its key and its authority, which are to be asked about by themselves.
+    #[must_use]
+    pub fn names_certificate(&self, certificate: &Certificate) -> Option<NamedBy> {
+        match &self.0 {
+            List::Keys(_) => None,
+            List::Krl(krl) => krl.names_certificate(certificate),
+        }
     }
 }
 
@@ -67,9 +86,19 @@ fn blob(line: &[u8]) -> Option<Box<[u8]>> {
 impl fmt::Display for UnreadableList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Krl => {
-                f.write_str("a binary key revocation list is not supported; a list of public keys is")
+            Self::Krl(KrlError::Version(version)) => {
+                write!(f, "key revocation list of format {version}, not 1")
             }
+            Self::Krl(KrlError::Section(kind)) => {
+                write!(f, "key revocation list with a section of the unknown kind {kind}")
+            }
+            Self::Krl(KrlError::Extension) => f.write_str("key revocation list with a critical extension"),
+            Self::Krl(KrlError::Range) => {
+                f.write_str("key revocation list with a range of serial numbers that ends before it begins")
+            }
+            Self::Krl(KrlError::Malformed(_)) => f.write_str(
+                "key revocation list that is cut short or damaged; ssh-keygen -Q -l -f shows what is in one",
+            ),
             Self::Line(line) => write!(f, "line {line} is no public key"),
         }
     }

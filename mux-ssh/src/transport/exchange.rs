@@ -11,7 +11,7 @@ use super::kexinit::{self, KexInit, Negotiated, Side};
 use super::method::Offer;
 use super::phase::{ClientHalf, Exchange, Phase};
 use super::{Incoming, Role, ServerMemory, Transport};
-use crate::algorithms::Kex;
+use crate::algorithms::{HostKeyAlgorithm, Kex};
 use crate::message::{KEX_ECDH_INIT, KEX_ECDH_REPLY, KEXINIT, NEWKEYS};
 use crate::{Error, Violation};
 
@@ -174,6 +174,13 @@ impl Transport {
                 one_session: false,
                 none_first: false,
             }));
+            let named = theirs.host_keys.iter().filter_map(HostKeyAlgorithm::from_name);
+            for algorithm in named.filter(|algorithm| self.offer.host_keys.contains(algorithm)) {
+                let types = &mut self.peer.host_key_types;
+                if !types.contains(&algorithm.key_type()) {
+                    types.push(algorithm.key_type());
+                }
+            }
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ use self::phase::Exchange;
 pub use self::receive::{MAX_DESCRIPTION, MAX_IGNORED_BEFORE_KEYS, MAX_OWED, MAX_PING, MAX_UNKNOWN_MESSAGES};
 pub(crate) use self::shown_key::ShownKey;
 use crate::Error;
-use crate::algorithms::Algorithms;
+use crate::algorithms::{Algorithms, KeyType};
 
 /// One step of the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,6 +163,8 @@ struct Peer {
     strict: bool,
     takes_ext_info: bool,
     learned: Option<Box<ServerMemory>>,
+    /// The types of host key that a server lists, of those that were offered.
+    host_key_types: Vec<KeyType>,
     /// Its first NEWKEYS has come.
     keyed: bool,
     ignored: u32,
@@ -238,6 +240,7 @@ impl Transport {
             strict: false,
             takes_ext_info: false,
             learned: None,
+            host_key_types: Vec::new(),
             keyed: false,
             ignored: 0,
             unknown: 0,
@@ -338,6 +341,11 @@ impl Transport {
     /// in.
     pub(crate) fn learned(&self) -> Option<&ServerMemory> {
         self.peer.learned.as_deref()
+    }
+
+    /// Which types of host key the server has by its own word, of those that it was offered.
+    pub(crate) fn host_key_types(&self) -> &[KeyType] {
+        &self.peer.host_key_types
     }
 
     /// What went over the wire so far.

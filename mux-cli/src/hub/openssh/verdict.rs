@@ -7,6 +7,9 @@ use super::log::{End, Log};
 /// Lines of ssh's own words in one message: the last ones say what it was.
 const SHOWN_WORDS: usize = 3;
 
+/// What is said of an `ssh` that does not know an option without which its ends are all 255.
+const TOO_OLD: &str = "this ssh is older than OpenSSH 8.5, whose LogVerbose tells how a command ended";
+
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
@@ -18,7 +21,8 @@ pub(super) struct Verdict {
 }
 
 /// Words of ssh, and what they mean.
-const KNOWN: [(&str, Status, Stage); 10] = [
+const KNOWN: [(&str, Status, Stage); 11] = [
+    (TOO_OLD, Status::Unreachable, Stage::Dns),
     ("Could not resolve hostname", Status::Unreachable, Stage::Dns),
     ("Bad configuration option", Status::Unreachable, Stage::Dns),
     ("host key is known for", Status::HostKey, Stage::HostKey),
@@ -118,6 +122,12 @@ fn words(log: &Log, signal: Option<i32>, stderr: &[String]) -> Vec<String> {
     }
     let mut words: Vec<String> = stderr.iter().chain(&log.words).cloned().collect();
     words.dedup();
+    if words
+        .iter()
+        .any(|line| line.ends_with("configuration option: logverbose"))
+    {
+        return vec![TOO_OLD.to_owned()];
+    }
     if words.is_empty() {
         words.push("ssh ended and did not say why".to_owned());
     }

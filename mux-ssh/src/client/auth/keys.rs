@@ -54,12 +54,14 @@ impl Auth {
         };
     }
 
-    /// As what this key is shown and signs. Only RSA has a choice, and only there is the server's list asked (RFC 8332
-    /// §3.3): some servers list nothing else. One that said nothing, or has not said it yet, gets what RFC 8332 §3
-    /// recommends to all: dropbear has nothing above it.
+    /// As what this key is shown and signs: the first that the owner allows, and for RSA the server as well. Only RSA has
+    /// a choice, and only there is the server's list asked (RFC 8332 §3.3): some servers list nothing else. One that said
+    /// nothing, or has not said it yet, gets what RFC 8332 §3 recommends to all, if that is allowed: dropbear has nothing
+    /// above it.
     fn algorithm_for(&self, identity: &Identity) -> Option<PublicKeyAlgorithm> {
         let key_type = identity.key.key_type();
-        let mut possible = PublicKeyAlgorithm::ALL.iter().copied().filter(|algorithm| {
+        let allowed = self.config.methods.algorithms.iter().copied();
+        let mut possible = allowed.filter(|algorithm| {
             algorithm.key_type() == key_type && algorithm.is_certificate() == identity.certificate.is_some()
         });
         match &self.algorithms {
@@ -67,7 +69,7 @@ impl Auth {
                 possible.find(|algorithm| accepted.contains(&algorithm.signature()))
             }
             None if key_type == KeyType::Rsa => {
-                possible.find(|algorithm| algorithm.signature() == SignatureAlgorithm::RsaSha2_256)
+                possible.min_by_key(|algorithm| algorithm.signature() != SignatureAlgorithm::RsaSha2_256)
             }
             Some(_) | None => possible.next(),
         }

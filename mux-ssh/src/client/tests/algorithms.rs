@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::Error;
-use crate::algorithms::SignatureAlgorithm;
+use crate::algorithms::{PublicKeyAlgorithm, SignatureAlgorithm};
 use crate::client::Methods;
 use crate::client::auth::{Auth, AuthConfig};
 use crate::client::events::Events;
@@ -25,6 +25,14 @@ fn rsa() -> PublicKey {
 
 /// What the first identity is asked to sign with, by a server that says this about its algorithms.
 fn asked(accepted: Option<Vec<SignatureAlgorithm>>) -> (Result<(), Error>, Option<SignatureAlgorithm>, bool) {
+    asked_of(PublicKeyAlgorithm::ALL, accepted)
+}
+
+/// The same of a client that may use these only, in this order.
+fn asked_of(
+    ours: &[PublicKeyAlgorithm],
+    accepted: Option<Vec<SignatureAlgorithm>>,
+) -> (Result<(), Error>, Option<SignatureAlgorithm>, bool) {
     let identity = Identity {
         key: rsa(),
         certificate: None,
@@ -35,7 +43,10 @@ fn asked(accepted: Option<Vec<SignatureAlgorithm>>) -> (Result<(), Error>, Optio
         distrusted: false,
         user: "root".to_owned(),
         identities: vec![identity],
-        methods: Methods::default(),
+        methods: Methods {
+            algorithms: ours.to_vec(),
+            ..Methods::default()
+        },
         cautious: false,
         doubted: None,
         none_first: false,
@@ -89,5 +100,35 @@ fn a_server_that_takes_no_rsa_is_not_offered_any() {
         let (result, algorithm, refused) = asked(Some(nothing));
         // What is left is to ask for the methods.
         assert_eq!((result, algorithm, refused), (Ok(()), None, true));
+    }
+}
+
+#[test]
+fn what_the_configuration_allows_counts_in_its_order_and_whatever_the_server_says() {
+    use SignatureAlgorithm::{RsaSha2_256, RsaSha2_512};
+    let both = Some(vec![RsaSha2_512, RsaSha2_256]);
+    for (ours, accepted, expected) in [
+        (&[PublicKeyAlgorithm::RsaSha2_256][..], &both, Some(RsaSha2_256)),
+        (&[PublicKeyAlgorithm::RsaSha2_512], &both, Some(RsaSha2_512)),
+        (
+            &[PublicKeyAlgorithm::RsaSha2_256, PublicKeyAlgorithm::RsaSha2_512],
+            &both,
+            Some(RsaSha2_256),
+        ),
+        (&[PublicKeyAlgorithm::RsaSha2_256Cert], &both, None),
+        (&[PublicKeyAlgorithm::RsaSha2_512], &Some(vec![RsaSha2_256]), None),
+        (&[PublicKeyAlgorithm::RsaSha2_512], &None, Some(RsaSha2_512)),
+        (
+            &[PublicKeyAlgorithm::RsaSha2_512, PublicKeyAlgorithm::RsaSha2_256],
+            &None,
+            Some(RsaSha2_256),
+        ),
+    ] {
+        let (result, algorithm, refused) = asked_of(ours, accepted.clone());
+        assert_eq!(
+            (result, algorithm, refused),
+            (Ok(()), expected, expected.is_none()),
+            "{ours:?} {accepted:?}"
+        );
     }
 }

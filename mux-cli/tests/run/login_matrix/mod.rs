@@ -1,13 +1,16 @@
 //! Every way to log in, accepted, refused, and refused with another one behind it; with the command sent ahead of the
-//! answer and without. What the server has seen is what it sees of `ssh` with the same configuration: the same attempts
-//! in the same order, as the same user, with the same key.
+//! answer and without; on OpenSSH, dropbear and AsyncSSH, as far as each has it. What the server has seen is what it sees
+//! of `ssh` with the same configuration: the same attempts in the same order, as the same user, with the same key.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::rig::{Rig, wait_for};
+mod servers;
+
+use self::servers::{Server, Software, methods_of_openssh};
+use crate::rig::{Rig, wait_for, write_key};
 
 /// Longer than the server takes to write down what it has answered.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,6 +24,8 @@ enum Proof {
     Encrypted,
     /// A key that only the agent has.
     Agent,
+    /// The certificate beside a key that is not accepted by itself.
+    Certificate,
     Questions,
     Password,
     KeyAndPassword,
@@ -46,6 +51,7 @@ enum Keys {
 
 /// One server, one way, one outcome.
 struct Case {
+    server: Server,
     rig: Rig,
     proof: Proof,
     outcome: Outcome,
@@ -62,14 +68,18 @@ impl Drop for Agent {
 }
 
 impl Case {
-    fn new(proof: Proof, outcome: Outcome, keys: Keys) -> Self {
+    fn new(software: Software, proof: Proof, outcome: Outcome, keys: Keys) -> Self {
+        let methods = match software {
+            Software::OpenSsh => methods_of_openssh(proof, outcome),
+            Software::Dropbear | Software::AsyncSsh => "",
+        };
         let rig = Rig::with_password(&format!(
-            "{}\nPasswordAuthentication yes\nKbdInteractiveAuthentication yes",
-            methods(proof, outcome)
+            "{methods}\nPasswordAuthentication yes\nKbdInteractiveAuthentication yes"
         ));
         let agent = prepare_keys(&rig, proof, outcome);
         answers(&rig, proof, outcome);
-        let mut config = "NumberOfPasswordPrompts 1\n".to_owned();
+        let server = Server::new(software, &rig, proof, outcome);
+        let mut config = format!("NumberOfPasswordPrompts 1\nPort {}\n", server.port);
         if keys == Keys::Two {
             config.push_str(&format!("IdentityFile {}\n", rig.text("decoy")));
         }
@@ -81,6 +91,7 @@ impl Case {
         }
         rig.configure(&config);
         Self {
+            server,
             rig,
             proof,
             outcome,
@@ -115,14 +126,11 @@ impl Case {
         }
         // Whatever it has to say is said when its connection is closed.
         let start = Instant::now();
-        while !["onnection closed", "isconnect"]
-            .iter()
-            .any(|end| self.log()[before..].contains(end))
-        {
+        while !self.server.is_over(&self.log()[before..]) {
             assert!(start.elapsed() < PATIENCE, "{output:?} {}", &self.log()[before..]);
             std::thread::sleep(Duration::from_millis(10));
         }
-        (attempts(&self.log()[before..]), success)
+        (self.server.attempts(&self.log()[before..]), success)
     }
 
     /// The same of a run, of which everything else is checked.
@@ -157,6 +165,7 @@ impl Case {
                 );
                 let reason = match self.proof {
                     Proof::Key(..) | Proof::Encrypted => "DIR/id: not accepted",
+                    Proof::Certificate => "DIR/id-cert.pub: not accepted",
                     Proof::Agent => "agent key DIR/id: not accepted",
                     Proof::Questions => "keyboard-interactive: not accepted",
                     Proof::Password | Proof::KeyAndPassword => "password: not accepted",
@@ -165,34 +174,20 @@ impl Case {
             }
         }
         let start = Instant::now();
-        while attempts(&self.log()[before..]) != expected && start.elapsed() < PATIENCE {
+        while self.server.attempts(&self.log()[before..]) != expected && start.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(10));
         }
         let log = self.log();
-        assert_eq!(attempts(&log[before..]), expected, "{what}: {}", &log[before..]);
+        assert_eq!(
+            self.server.attempts(&log[before..]),
+            expected,
+            "{what}: {}",
+            &log[before..]
+        );
     }
 
     fn log(&self) -> String {
-        fs::read_to_string(self.rig.path("sshd_log")).unwrap()
-    }
-}
-
-/// What the server wants.
-fn methods(proof: Proof, outcome: Outcome) -> &'static str {
-    let another = outcome == Outcome::ThenAnother;
-    match proof {
-        Proof::Key(..) | Proof::Encrypted | Proof::Agent if another => {
-            "AuthenticationMethods publickey password"
-        }
-        Proof::Key(..) | Proof::Encrypted | Proof::Agent => "AuthenticationMethods publickey",
-        Proof::Questions if another => "AuthenticationMethods keyboard-interactive password",
-        Proof::Password if another => "AuthenticationMethods password publickey",
-        Proof::Questions => "AuthenticationMethods keyboard-interactive",
-        Proof::Password => "AuthenticationMethods password",
-        Proof::KeyAndPassword if another => {
-            "AuthenticationMethods publickey,password publickey,keyboard-interactive"
-        }
-        Proof::KeyAndPassword => "AuthenticationMethods publickey,password",
+        self.server.log()
     }
 }
 
@@ -212,17 +207,22 @@ fn prepare_keys(rig: &Rig, proof: Proof, outcome: Outcome) -> Option<Agent> {
     generate("decoy", "ed25519", "");
     match proof {
         Proof::Key(kind, bits) => generate("id", kind, bits),
-        Proof::Encrypted | Proof::Agent | Proof::Questions | Proof::Password | Proof::KeyAndPassword => {
-            generate("id", "ed25519", "");
-        }
+        Proof::Encrypted
+        | Proof::Agent
+        | Proof::Certificate
+        | Proof::Questions
+        | Proof::Password
+        | Proof::KeyAndPassword => generate("id", "ed25519", ""),
     }
     let accepted = match proof {
-        Proof::Key(..) | Proof::Encrypted | Proof::Agent => outcome == Outcome::Accepted,
+        Proof::Key(..) | Proof::Encrypted | Proof::Agent | Proof::Certificate => outcome == Outcome::Accepted,
         Proof::KeyAndPassword => true,
         Proof::Password => outcome == Outcome::ThenAnother,
         Proof::Questions => false,
     };
+    let authority = write_key(&rig.path("ca"));
     let authorized = match accepted {
+        true if proof == Proof::Certificate => format!("cert-authority {authority}\n"),
         true => fs::read_to_string(rig.path("id.pub")).unwrap(),
         false => String::new(),
     };
@@ -233,6 +233,10 @@ fn prepare_keys(rig: &Rig, proof: Proof, outcome: Outcome) -> Option<Agent> {
             None
         }
         Proof::Agent => Some(agent(rig)),
+        Proof::Certificate => {
+            crate::user_certificates::sign(rig, "id", &["-n", "deploy"]);
+            None
+        }
         Proof::Key(..) | Proof::Questions | Proof::Password | Proof::KeyAndPassword => None,
     }
 }
@@ -265,12 +269,12 @@ fn answers(rig: &Rig, proof: Proof, outcome: Outcome) {
     let password = right(match proof {
         Proof::Password => outcome == Outcome::Accepted,
         Proof::KeyAndPassword => outcome != Outcome::Refused,
-        Proof::Key(..) | Proof::Encrypted | Proof::Agent | Proof::Questions => true,
+        Proof::Key(..) | Proof::Encrypted | Proof::Agent | Proof::Certificate | Proof::Questions => true,
     });
     let question = right(match proof {
         Proof::Questions => outcome == Outcome::Accepted,
         Proof::KeyAndPassword => false,
-        Proof::Key(..) | Proof::Encrypted | Proof::Agent | Proof::Password => true,
+        Proof::Key(..) | Proof::Encrypted | Proof::Agent | Proof::Certificate | Proof::Password => true,
     });
     let script = format!(
         "#!/bin/sh\ncase $1 in\n*passphrase*) echo secret;;\n*\"'s password: \") echo {password};;\n\
@@ -280,34 +284,21 @@ fn answers(rig: &Rig, proof: Proof, outcome: Outcome) {
     fs::set_permissions(rig.path("ask"), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-/// What the server has decided, in order: word, method, user, key. The question for the methods is no attempt.
-fn attempts(log: &str) -> Vec<String> {
-    let decided = log.lines().filter(|line| {
-        let words = ["Accepted ", "Failed ", "Partial "];
-        let decides = words.iter().any(|word| line.starts_with(word)) && line.contains(" ssh2");
-        decides && !line.starts_with("Failed none ")
-    });
-    let short = decided.map(|line| {
-        let (who, rest) = line.split_once(" from ").unwrap();
-        let key = rest.split_once(" ssh2").unwrap().1.trim_end_matches(" [preauth]");
-        format!("{who}{key}")
-    });
-    short.collect()
-}
-
-fn check(proof: Proof, outcome: Outcome) {
+fn check(software: Software, proof: Proof, outcome: Outcome) {
     for keys in [Keys::One, Keys::Two] {
-        let case = Case::new(proof, outcome, keys);
+        let case = Case::new(software, proof, outcome, keys);
         let (expected, success) = case.of_ssh();
         assert_eq!(
             success,
             outcome != Outcome::Refused,
             "{proof:?} {outcome:?}: {expected:?}"
         );
-        case.check(&expected);
+        case.check(&software.sees(&expected, proof));
         // The second time the key that worked is known, goes first, and takes the command along.
         let is_remembered = match proof {
-            Proof::Key(..) | Proof::Encrypted | Proof::Agent => outcome == Outcome::Accepted,
+            Proof::Key(..) | Proof::Encrypted | Proof::Agent | Proof::Certificate => {
+                outcome == Outcome::Accepted
+            }
             Proof::KeyAndPassword => true,
             Proof::Password => outcome == Outcome::ThenAnother,
             Proof::Questions => false,
@@ -317,50 +308,90 @@ fn check(proof: Proof, outcome: Outcome) {
             .filter(|attempt| !is_remembered || !attempt.starts_with("Failed publickey"))
             .cloned()
             .collect();
-        case.check(&remembered);
+        case.check(&software.sees(&remembered, proof));
     }
 }
 
-/// A test for each way and outcome.
+/// A test for each server, way and outcome.
 macro_rules! matrix {
-    ($($name:ident: $proof:expr;)+) => {
-        $(mod $name {
-            use super::{Outcome, Proof, check};
+    ($($server:ident: $software:expr => { $($name:ident: $proof:expr => $($test:ident)+;)+ })+) => {
+        $(mod $server {
+            $(mod $name {
+                use super::super::*;
 
-            #[test]
-            fn accepted() {
-                check($proof, Outcome::Accepted);
-            }
-
-            #[test]
-            fn refused() {
-                check($proof, Outcome::Refused);
-            }
-
-            #[test]
-            fn refused_and_then_another_way() {
-                check($proof, Outcome::ThenAnother);
-            }
+                $(matrix!(test $test, $software, $proof);)+
+            })+
         })+
+    };
+    (test accepted, $software:expr, $proof:expr) => {
+        #[test]
+        fn accepted() {
+            check($software, $proof, Outcome::Accepted);
+        }
+    };
+    (test refused, $software:expr, $proof:expr) => {
+        #[test]
+        fn refused() {
+            check($software, $proof, Outcome::Refused);
+        }
+    };
+    (test refused_and_then_another_way, $software:expr, $proof:expr) => {
+        #[test]
+        fn refused_and_then_another_way() {
+            check($software, $proof, Outcome::ThenAnother);
+        }
     };
 }
 
 matrix! {
-    ed25519: Proof::Key("ed25519", "");
-    ecdsa_256: Proof::Key("ecdsa", "256");
-    ecdsa_384: Proof::Key("ecdsa", "384");
-    ecdsa_521: Proof::Key("ecdsa", "521");
-    rsa: Proof::Key("rsa", "2048");
-    encrypted_key: Proof::Encrypted;
-    agent_key: Proof::Agent;
-    questions: Proof::Questions;
-    password: Proof::Password;
-    key_and_password: Proof::KeyAndPassword;
+    openssh: Software::OpenSsh => {
+        ed25519: Proof::Key("ed25519", "") => accepted refused refused_and_then_another_way;
+        ecdsa_256: Proof::Key("ecdsa", "256") => accepted refused refused_and_then_another_way;
+        ecdsa_384: Proof::Key("ecdsa", "384") => accepted refused refused_and_then_another_way;
+        ecdsa_521: Proof::Key("ecdsa", "521") => accepted refused refused_and_then_another_way;
+        rsa: Proof::Key("rsa", "2048") => accepted refused refused_and_then_another_way;
+        encrypted_key: Proof::Encrypted => accepted refused refused_and_then_another_way;
+        agent_key: Proof::Agent => accepted refused refused_and_then_another_way;
+        certificate: Proof::Certificate => accepted refused refused_and_then_another_way;
+        questions: Proof::Questions => accepted refused refused_and_then_another_way;
+        password: Proof::Password => accepted refused refused_and_then_another_way;
+        key_and_password: Proof::KeyAndPassword => accepted refused refused_and_then_another_way;
+    }
+    // No certificates and no questions, and after two proofs no third.
+    dropbear: Software::Dropbear => {
+        ed25519: Proof::Key("ed25519", "") => accepted refused refused_and_then_another_way;
+        ecdsa_256: Proof::Key("ecdsa", "256") => accepted refused refused_and_then_another_way;
+        ecdsa_384: Proof::Key("ecdsa", "384") => accepted refused refused_and_then_another_way;
+        ecdsa_521: Proof::Key("ecdsa", "521") => accepted refused refused_and_then_another_way;
+        rsa: Proof::Key("rsa", "2048") => accepted refused refused_and_then_another_way;
+        encrypted_key: Proof::Encrypted => accepted refused refused_and_then_another_way;
+        agent_key: Proof::Agent => accepted refused refused_and_then_another_way;
+        password: Proof::Password => accepted refused refused_and_then_another_way;
+        key_and_password: Proof::KeyAndPassword => accepted refused;
+    }
+    // No two proofs.
+    asyncssh: Software::AsyncSsh => {
+        ed25519: Proof::Key("ed25519", "") => accepted refused refused_and_then_another_way;
+        ecdsa_256: Proof::Key("ecdsa", "256") => accepted refused refused_and_then_another_way;
+        ecdsa_384: Proof::Key("ecdsa", "384") => accepted refused refused_and_then_another_way;
+        ecdsa_521: Proof::Key("ecdsa", "521") => accepted refused refused_and_then_another_way;
+        rsa: Proof::Key("rsa", "2048") => accepted refused refused_and_then_another_way;
+        encrypted_key: Proof::Encrypted => accepted refused refused_and_then_another_way;
+        agent_key: Proof::Agent => accepted refused refused_and_then_another_way;
+        certificate: Proof::Certificate => accepted refused refused_and_then_another_way;
+        questions: Proof::Questions => accepted refused refused_and_then_another_way;
+        password: Proof::Password => accepted refused refused_and_then_another_way;
+    }
 }
 
 #[test]
 fn a_remembered_key_that_is_accepted_no_more_costs_one_attempt_and_leaves_the_others() {
-    let mut case = Case::new(Proof::Key("ed25519", ""), Outcome::Accepted, Keys::Two);
+    let mut case = Case::new(
+        Software::OpenSsh,
+        Proof::Key("ed25519", ""),
+        Outcome::Accepted,
+        Keys::Two,
+    );
     case.check(&case.of_ssh().0);
     let decoy = fs::read_to_string(case.rig.path("decoy.pub")).unwrap();
     fs::write(case.rig.path("authorized_keys"), decoy).unwrap();
