@@ -6,6 +6,7 @@
 #![no_main]
 
 mod command_line;
+mod framed;
 mod misbehaviour;
 
 use std::sync::OnceLock;
@@ -41,6 +42,9 @@ const TARGETS: &[(&str, Decoder)] = &[
     ("host_memory", command_line::host_memory),
     ("output", command_line::output),
     ("misbehaviour", misbehaviour::misbehaviour),
+    ("frame", framed::frame),
+    ("frame_body", framed::frame_body),
+    ("connection", |data| framed::connection(Instant::now(), data)),
 ];
 
 static TARGET: OnceLock<Decoder> = OnceLock::new();
