@@ -18,6 +18,8 @@ pub enum FileError {
     NotRegular,
     /// It is larger than this many bytes.
     TooLarge(u64),
+    /// Another program holds its lock.
+    Locked,
 }
 
 impl FileError {
@@ -28,6 +30,7 @@ impl FileError {
             Self::Io(kind, _) => *kind,
             Self::NotRegular => ErrorKind::Unsupported,
             Self::TooLarge(_) => ErrorKind::FileTooLarge,
+            Self::Locked => ErrorKind::ResourceBusy,
         }
     }
 }
@@ -42,7 +45,7 @@ impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
         match error {
             FileError::Io(_, Some(number)) => Self::from_raw_os_error(number),
-            FileError::Io(..) | FileError::NotRegular | FileError::TooLarge(_) => {
+            FileError::Io(..) | FileError::NotRegular | FileError::TooLarge(_) | FileError::Locked => {
                 Self::new(error.kind(), error)
             }
         }
@@ -58,6 +61,7 @@ impl fmt::Display for FileError {
             Self::Io(kind, None) => kind.fmt(f),
             Self::NotRegular => f.write_str("not a regular file"),
             Self::TooLarge(limit) => write!(f, "larger than {} MiB", limit >> 20),
+            Self::Locked => f.write_str("another program holds its lock"),
         }
     }
 }
@@ -127,7 +131,7 @@ pub fn open(options: &mut OpenOptions, path: &Path) -> Result<File, FileError> {
     };
     let meta = file.metadata()?;
     let kind = meta.file_type();
-    if kind.is_file() || (kind.is_char_device() && is_null(meta.rdev())) {
+    if kind.is_file() || (kind.is_char_device() && is_null_device(meta.rdev())) {
         return Ok(file);
     }
     match kind.is_dir() {
@@ -136,7 +140,13 @@ pub fn open(options: &mut OpenOptions, path: &Path) -> Result<File, FileError> {
     }
 }
 
-fn is_null(device: u64) -> bool {
+/// Whether this is the null device, by whatever name: what is written there is not kept.
+#[must_use]
+pub fn is_null(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_char_device() && is_null_device(meta.rdev()))
+}
+
+fn is_null_device(device: u64) -> bool {
     rustix::fs::stat("/dev/null").is_ok_and(|null| null.st_rdev == device)
 }
 

@@ -28,6 +28,8 @@ pub enum UsageError {
     TwoFormats,
     /// Standard input for the list of hosts and for the commands.
     StdinTwice,
+    /// Standard input for the list of hosts and for that of the keys.
+    StdinTwiceForKeys,
     /// Host keys of a transport that has none.
     NoHostKeys,
     /// More than one transport for all targets.
@@ -64,6 +66,9 @@ impl fmt::Display for UsageError {
             Self::TwoFormats => f.write_str("-b and -B are --output grouped; leave one of them out"),
             Self::StdinTwice => f.write_str(
                 "--hosts - and --stdin: both can't read standard input; write --stdin=FILE or --hosts FILE",
+            ),
+            Self::StdinTwiceForKeys => f.write_str(
+                "--hosts - and --from -: both can't read standard input; write --from FILE or --hosts FILE",
             ),
             Self::NoHostKeys => f.write_str("--transport: only the native one sees host keys; leave it out"),
             Self::TwoTransports => f.write_str(

@@ -11,12 +11,22 @@ use crate::plan::{
     Action, ColorChoice, DEFAULT_FANOUT, DEFAULT_SPILL_MAX, ExitRule, Format, Learn, MissingStatus,
     OutputPlan, Plan, SavePlan, Transport, Variables,
 };
+use crate::targets::HostsSource;
 
 const LEARN_HELP: &str = "\
 A host is asked for each type of key that it has, in a connection each.
-With --from each key must be the one that FILE says: known_hosts lines, or lines with names and a fingerprint, as this
-command prints them:
-  web[01-20]: ssh-ed25519 SHA256:ILM...
+With --from each key must be the one that FILE says, in any of these forms:
+  web[01-20]: ssh-ed25519 SHA256:ILM...        as this command prints it; the type may be missing
+  web01 ssh-ed25519 AAAAC3Nz...                as in known_hosts, and from ssh-keyscan
+  256 SHA256:ILM... web01 (ED25519)            as from ssh-keygen -lf
+
+Nobody logs in to the targets. To jump hosts (-J, ProxyJump) somebody has to, as there is no other way: by -F and the
+files. -i and -l are taken too, for Match lines and tokens of the configuration.
+
+Examples:
+  mux hosts learn 'web[01-20]'                 show the fingerprints, ask once, write them down
+  mux hosts learn 'web[01-20]' --from prints   take what prints expects, without a question
+  ssh-keyscan web01 | mux hosts learn web01 --from -
 
 Exit status:
   0 all keys are known   2 usage, configuration or empty set   4 unreachable, or a key that is not the right one";
@@ -62,7 +72,7 @@ fn learn() -> Command {
                 table::valued(
                     "from",
                     "FILE",
-                    "Write what FILE says is right, and fail what it does not",
+                    "Write what FILE (`-`: standard input) says is right, and fail what it does not",
                 )
                 .long("from")
                 .value_parser(value_parser!(PathBuf)),
@@ -88,6 +98,12 @@ pub(super) fn plan(hosts: &ArgMatches, environment: &Environment) -> Result<Plan
     };
     let mut targets = targets(learn);
     targets.select.extend(super::texts(learn, "set"));
+    let from = learn.get_one::<PathBuf>("from").cloned();
+    if from.as_ref().is_some_and(|from| from.as_os_str() == "-")
+        && targets.hosts.contains(&HostsSource::Stdin)
+    {
+        return Err(UsageError::StdinTwiceForKeys);
+    }
     let fanout = learn.get_one::<usize>("fanout").copied();
     let connection = connection(learn, environment)?;
     match connection.transport {
@@ -99,7 +115,7 @@ pub(super) fn plan(hosts: &ArgMatches, environment: &Environment) -> Result<Plan
         action: match learn.get_flag("list-hosts") {
             true => Action::ListHosts,
             false => Action::LearnHosts(Learn {
-                from: learn.get_one::<PathBuf>("from").cloned(),
+                from,
                 yes: learn.get_flag("yes"),
             }),
         },

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ArgMatches;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 
 use crate::plan::{
     Action, ColorChoice, Connection, DEFAULT_FANOUT, DEFAULT_SPILL_MAX, ExitRule, Family, Format,
@@ -58,7 +58,14 @@ pub fn parse(
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             return Err(UsageError::NoSubcommand(error.render().to_string()));
         }
-        Err(error) if error.use_stderr() => return Err(UsageError::Flags(error.render().to_string())),
+        Err(mut error) if error.use_stderr() => {
+            // The parser's advice is to make an unknown option a word of the command. Options that are nearly right are
+            // another kind of advice, and stay.
+            if error.kind() == ErrorKind::UnknownArgument {
+                error.remove(ContextKind::Suggested);
+            }
+            return Err(UsageError::Flags(error.render().to_string()));
+        }
         Err(error) => return Ok(Invocation::Print(error.render().to_string())),
     };
     match matches.subcommand() {

@@ -37,7 +37,11 @@ Exit status:
   130 SIGINT   131 SIGQUIT   141 the reader of the output left   143 SIGTERM, SIGHUP
   The highest of 4, 3 and 1 counts; with -S: the largest remote status.
 
-Environment: MUX_FANOUT, MUX_TIMEOUT, MUX_CONNECT_TIMEOUT, MUX_LOG, NO_COLOR, CLICOLOR, CLICOLOR_FORCE";
+Passphrases, passwords and new host keys are asked about once for all hosts, on the terminal; without one by
+SSH_ASKPASS if there is a DISPLAY, or SSH_ASKPASS_REQUIRE=force. -o BatchMode=yes: nothing is asked.
+
+Environment: MUX_FANOUT, MUX_TIMEOUT, MUX_CONNECT_TIMEOUT, MUX_LOG, NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM,
+  SSH_AUTH_SOCK, SSH_ASKPASS, SSH_ASKPASS_REQUIRE, DISPLAY, WAYLAND_DISPLAY, XDG_STATE_HOME";
 
 /// The whole command line.
 pub(super) fn command() -> Command {
@@ -168,8 +172,8 @@ fn transport() -> Arg {
     valued(
         "transport",
         "NAME[=SET]",
-        "`openssh`: through the system's ssh, a process for each target; `openssh=SET`: only for these; \
-        `local`: run here, once for each target, without a network",
+        "`native`: our own SSH [default]; `openssh`: through the system's ssh, a process for each target; \
+        `openssh=SET`: only for these; `local`: run here, once for each target, without a network",
     )
     .long("transport")
     .action(ArgAction::Append)

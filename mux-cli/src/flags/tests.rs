@@ -127,7 +127,7 @@ fn a_transport_is_for_all_targets_or_for_some() {
     );
     check_error(
         "run -w a --transport telnet ls",
-        &["telnet", "ssh, openssh, local"],
+        &["telnet", "native, openssh, local"],
     );
     check_error("run -w a --transport local=a ls", &["only openssh"]);
     check_error("run -w a --transport openssh= ls", &["which targets?"]);
@@ -307,6 +307,18 @@ fn planned_options_and_commands_are_not_supported_yet() {
 fn mistakes_in_flags_are_named() {
     check_error("run --frobnicate", &["--frobnicate"]);
     check_error("run --timeot 5 -w a ls", &["--timeot", "--timeout"]);
+    for line in [
+        "run -L 1:a:2 -w a ls",
+        "run -C -w a ls",
+        "config -G -C a",
+        "hosts learn -C a",
+    ] {
+        let text = parse_line(line).unwrap_err().to_string();
+        assert!(
+            text.contains("unexpected argument '-") && !text.contains("as a value"),
+            "{text}"
+        );
+    }
     check_error("run -f 0 -w a ls", &["-f", "at least 1"]);
     check_error("run -f x -w a ls", &["-f", "at least 1"]);
     check_error("run -f 9999999 -w a ls", &["-f", "too large: at most "]);

@@ -21,6 +21,8 @@ pub(super) enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChoiceError {
     NoSuchName,
+    /// Whose ssh, ours or the system's?
+    Ambiguous,
     NoSet,
     NotForSome,
 }
@@ -28,7 +30,10 @@ pub(super) enum ChoiceError {
 impl fmt::Display for ChoiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoSuchName => "expected ssh, openssh, local, or openssh=SET for some of the targets",
+            Self::NoSuchName => "expected native, openssh, local, or openssh=SET for some of the targets",
+            Self::Ambiguous => {
+                "the system's ssh is openssh; our own, which is used without this option, is native"
+            }
             Self::NoSet => "which targets? as in openssh=old[1-9]; `openssh` alone is for all",
             Self::NotForSome => "only openssh can be for some of the targets, as in openssh=old[1-9]",
         })
@@ -38,7 +43,7 @@ impl fmt::Display for ChoiceError {
 impl std::error::Error for ChoiceError {}
 
 const NAMES: [(&str, Transport); 3] = [
-    ("ssh", Transport::Ssh),
+    ("native", Transport::Ssh),
     ("openssh", Transport::OpenSsh),
     ("local", Transport::Local),
 ];
@@ -48,6 +53,9 @@ pub(super) fn parse(text: &str) -> Result<Choice, ChoiceError> {
         Some((name, set)) => (name, Some(set)),
         None => (text, None),
     };
+    if name == "ssh" {
+        return Err(ChoiceError::Ambiguous);
+    }
     let found = NAMES.iter().find(|(known, _)| *known == name);
     let (_, transport) = found.ok_or(ChoiceError::NoSuchName)?;
     match (transport, set) {
@@ -89,6 +97,10 @@ mod tests {
         assert_eq!(parse("openssh=old[1-9],a=b"), some("old[1-9],a=b"));
         assert_eq!(parse("openssh"), Ok(Choice::All(Transport::OpenSsh)));
         assert_eq!(parse("local"), Ok(Choice::All(Transport::Local)));
+        assert_eq!(parse("native"), Ok(Choice::All(Transport::Ssh)));
+        for whose in ["ssh", "ssh=web1"] {
+            assert_eq!(parse(whose), Err(ChoiceError::Ambiguous), "{whose}");
+        }
         assert_eq!(parse("openssh= "), Err(ChoiceError::NoSet));
         assert_eq!(parse("local=web1"), Err(ChoiceError::NotForSome));
         for unknown in ["", "OpenSSH", "=web1", "telnet", "telnet=web1"] {

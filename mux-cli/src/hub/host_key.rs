@@ -98,6 +98,7 @@ fn changed(
         })
         .collect();
     let known = known.join(", ");
+    let by_this_run = others.iter().all(|other| other.place.line == 0);
     let (what, of) = match of_other_types {
         true => (
             "host known by keys of other types only, none of which it shows",
@@ -106,7 +107,14 @@ fn changed(
         false => ("host key changed", String::new()),
     };
     let text = format!("{what} ({known}, server sent {of}{sent})");
-    let advice = format!("; if you expect this: {}", removal(host, others, kept));
+    let advice = match by_this_run {
+        // To forget the one would only make room for the other.
+        true => format!(
+            "; another target of this run has the same name in known_hosts, {}, and that key",
+            Printable::new(host.name())
+        ),
+        false => format!("; if you expect this: {}", removal(host, others, kept)),
+    };
     match policy {
         HostKeyPolicy::Off => Decision::Distrust(format!(
             "{text}; connecting all the same, without passwords and agent forwarding{advice}"

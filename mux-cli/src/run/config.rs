@@ -131,18 +131,9 @@ impl Configuration {
         })
     }
 
-    /// What it says about a host, in the words of `ssh -G`.
-    pub(crate) fn effective(&mut self, host: &str) -> Result<Vec<Effective>, ConfigError> {
-        let (user, host) = match host.rsplit_once('@') {
-            Some((user, host)) => (Some(user.to_owned()), host),
-            None => (self.user.clone(), host),
-        };
-        let facts = Facts {
-            host: host.to_owned(),
-            user,
-            port: self.port,
-            purpose: Purpose::Shell,
-        };
+    /// What it says about a target, in the words of `ssh -G`.
+    pub(crate) fn effective(&mut self, target: &Target) -> Result<Vec<Effective>, ConfigError> {
+        let facts = self.facts(target);
         loop {
             match self.resolver.effective(&facts)? {
                 Step::Done(lines) => return Ok(lines),

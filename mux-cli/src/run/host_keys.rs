@@ -1,6 +1,7 @@
 //! Keys that targets show: judged by what known_hosts says, and written down where a new one is taken. Decides when a host
 //! is asked for another key; the judgement itself is the hub's, and how files are written to is for `lessons`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use mux_ssh::Printable;
@@ -20,7 +21,7 @@ use super::net::Net;
 use super::outside::Outside;
 use super::questions::Question;
 use super::task::Task;
-use crate::files::FileError;
+use crate::files::{self, FileError};
 use crate::hub::{Answer, Decision, Judgement, Shown, Ticket, Vouching};
 
 /// A key that a target has shown.
@@ -209,10 +210,17 @@ impl Outside {
         let Some(known) = self.targets.get(&ticket.request) else {
             return;
         };
-        let Some(file) = known.profile.user_known_hosts.first().cloned() else {
+        let file = known.profile.user_known_hosts.first().cloned();
+        let Some(file) = file.filter(|file| self.learning.is_none() || !files::is_null(Path::new(file)))
+        else {
             if self.learning.is_some() {
-                let reason = "host key not written: UserKnownHostsFile is none";
-                return self.refuse(ticket, question, reason.to_owned());
+                let named = known.profile.user_known_hosts.first();
+                let named = named.map_or("none", String::as_str);
+                let reason = format!(
+                    "host key not written: UserKnownHostsFile is {}",
+                    Printable::new(named)
+                );
+                return self.refuse(ticket, question, reason);
             }
             // Nothing is to be kept.
             return self.accept(ticket, question, &key, Found::Learned);

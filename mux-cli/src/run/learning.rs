@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use mux_ssh::Printable;
 use mux_ssh::algorithms::KeyType;
 use mux_ssh::keys::PublicKey;
 
 use super::expected::{Expected, Objection};
 use super::hosts::MAX_FILE;
 use super::known::Known;
-use super::report;
+use super::{report, select};
 use crate::files;
 use crate::hub::RequestId;
 use crate::plan::Learn;
@@ -38,8 +39,17 @@ impl Learning {
     /// The file of expected keys can't be read or understood.
     pub(crate) fn new(learn: &Learn) -> Result<Self, String> {
         let read = |path: &PathBuf| {
-            let label = path.to_string_lossy();
-            let content = files::read_named(path, MAX_FILE).map_err(|error| format!("{label}: {error}"))?;
+            let (label, content) = match path.as_os_str() == "-" {
+                true => (
+                    "standard input".into(),
+                    select::read_stdin(MAX_FILE, "name a file, as in --from FILE"),
+                ),
+                false => (
+                    path.to_string_lossy(),
+                    files::read_named(path, MAX_FILE).map_err(|error| error.to_string()),
+                ),
+            };
+            let content = content.map_err(|error| format!("{}: {error}", Printable::new(&label)))?;
             Expected::parse(&label, &content)
         };
         Ok(Self {

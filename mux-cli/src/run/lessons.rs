@@ -200,7 +200,7 @@ impl Batch {
         if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
             fs::DirBuilder::new().mode(0o700).create(directory)?;
         }
-        let mut file = open_locked(path)?;
+        let mut file = open_locked(path, LOCK_TRIES)?;
         let now = Stamp::of(&file)?;
         let untouched = now.length == 0 || self.known == Some(now);
         let verdicts = if untouched {
@@ -267,16 +267,16 @@ impl Batch {
 }
 
 /// Opens a file that nobody else who locks it writes to until it is closed.
-fn open_locked(path: &Path) -> Result<File, FileError> {
+fn open_locked(path: &Path, tries: u32) -> Result<File, FileError> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
-    let mut tries = 0..LOCK_TRIES;
+    let mut tries = 0..tries;
     loop {
         let file = files::open(&mut options, path)?;
         while let Err(error) = file.try_lock() {
             match error {
                 TryLockError::WouldBlock if tries.next().is_some() => thread::sleep(LOCK_PAUSE),
-                TryLockError::WouldBlock => return Err(io::Error::from(ErrorKind::ResourceBusy).into()),
+                TryLockError::WouldBlock => return Err(FileError::Locked),
                 TryLockError::Error(error) => return Err(error.into()),
             }
         }
@@ -429,6 +429,18 @@ mod tests {
             let pending = lessons.files.get(&file).unwrap();
             assert_eq!(pending.known, Stamp::of(&File::open(&file).unwrap()).ok());
         }
+    }
+
+    #[test]
+    fn a_lock_that_is_not_given_back_is_said() {
+        let (_directory, file, _) = begin("");
+        let path = Path::new(&file);
+        let held = open_locked(path, 1).unwrap();
+        let error = open_locked(path, 3).unwrap_err();
+        assert_eq!(error, FileError::Locked);
+        assert_eq!(error.to_string(), "another program holds its lock");
+        drop(held);
+        open_locked(path, 1).unwrap();
     }
 
     #[test]

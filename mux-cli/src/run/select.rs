@@ -24,7 +24,10 @@ pub(super) fn targets(plan: &Plan, configuration: &mut Configuration) -> Result<
                 path.display().to_string(),
                 files::read_named(path, MAX_HOSTS_FILE as u64).map_err(|error| error.to_string()),
             ),
-            HostsSource::Stdin => ("standard input".to_owned(), read_stdin()),
+            HostsSource::Stdin => (
+                "standard input".to_owned(),
+                read_stdin(MAX_HOSTS_FILE as u64, "name hosts with -w or --hosts FILE"),
+            ),
         };
         let bytes = bytes.map_err(|error| format!("{}: {error}", Printable::new(&label)))?;
         lists.push((label, bytes));
@@ -41,13 +44,12 @@ pub(super) fn targets(plan: &Plan, configuration: &mut Configuration) -> Result<
     select(&plan.targets, &files, &names).map_err(|error| error.to_string())
 }
 
-/// The list on standard input. One that is closed is no empty list.
-fn read_stdin() -> Result<Vec<u8>, String> {
+/// A list on standard input. One that is closed is no empty list: `advice` says what to do then.
+pub(super) fn read_stdin(limit: u64, advice: &str) -> Result<Vec<u8>, String> {
     if mux_core::stdio::was_closed(io::stdin()) {
-        return Err("closed; name hosts with -w or --hosts FILE".to_owned());
+        return Err(format!("closed; {advice}"));
     }
     let mut content = Vec::new();
-    files::read_into(io::stdin().lock(), MAX_HOSTS_FILE as u64, &mut content)
-        .map_err(|error| error.to_string())?;
+    files::read_into(io::stdin().lock(), limit, &mut content).map_err(|error| error.to_string())?;
     Ok(content)
 }

@@ -39,6 +39,32 @@ fn the_configuration_of_a_host_is_printed_with_its_places() {
 }
 
 #[test]
+fn a_host_is_read_as_for_a_run_and_has_to_be_one() {
+    let rig = Rig::new();
+    let lines = |args: &[&str]| {
+        let (status, stdout, stderr) = config(&rig, &[&["-G"], args].concat());
+        assert_eq!((status, stderr.as_str()), (Some(0), ""), "{args:?}");
+        stdout
+    };
+    let written = lines(&["joe@[2001:db8::7]:99"]);
+    for line in ["host 2001:db8::7\n", "user joe\n", "port 99\n"] {
+        assert!(written.contains(line), "{line}: {written}");
+    }
+    assert!(lines(&["web[3]:77"]).starts_with("host web3\n"));
+    assert!(lines(&["-J", "gate", "-6", "web1"]).contains("\nproxyjump gate\n"));
+    assert!(lines(&["-6", "-o", "AddressFamily=inet", "web1"]).contains("\naddressfamily inet6\n"));
+    for (host, said) in [
+        ("web[1-2]", "one host at a time, and web[1-2] is 2 (web[1-2])"),
+        ("web1:x", "not a port"),
+        ("a b", "blank in a target"),
+    ] {
+        let (status, stdout, stderr) = config(&rig, &["-G", host]);
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{host}");
+        assert!(stderr.contains(said), "{stderr}");
+    }
+}
+
+#[test]
 fn a_configuration_that_cannot_be_used_is_told_with_its_line() {
     let rig = Rig::new();
     rig.configure("Host bad\n  Port x");

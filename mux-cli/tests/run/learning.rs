@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Child, ChildStdin, ChildStdout};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use mux_ssh::keys::PublicKey;
 
@@ -121,6 +121,60 @@ fn what_learn_prints_is_what_it_expects() {
 }
 
 #[test]
+fn what_is_expected_may_come_on_standard_input() {
+    let rig = rig();
+    let line = format!("web1 {}\n", rig.host_key);
+    let mut child = rig
+        .subcommand(&["hosts", "learn"], &["--from", "-", "web1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+    let ran = rig.finish(child.wait_with_output().unwrap());
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert_eq!(known_hosts(&rig), line);
+    check(
+        &rig,
+        &["--from", "-", "web2"],
+        4,
+        "",
+        &format!(
+            "ok=0 hostkey=1 in TIME\nhostkey: web2: hostkey: host key not written: standard input says nothing about the \
+         host, which sent ssh-ed25519 {}\n",
+            fingerprint(&rig.host_key)
+        ),
+    );
+}
+
+#[test]
+fn two_hosts_of_one_name_and_two_keys_are_told_from_a_host_that_has_changed() {
+    let (rig, other) = (rig(), Rig::new());
+    rig.configure(&format!(
+        "Host web1 web2\n  HostKeyAlias both\nHost web2\n  Port {}",
+        other.port
+    ));
+    let ran = learn(&rig, &["--yes", "-f", "1", "web[1-2]"]);
+    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    let said = "another target of this run has the same name in known_hosts, both, and that key";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("ssh-keygen"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_file_that_keeps_nothing_has_learned_nothing() {
+    let rig = rig();
+    for file in ["none", "/dev/null"] {
+        let option = format!("UserKnownHostsFile={file}");
+        let said = format!(
+            "ok=0 hostkey=1 in TIME\nhostkey: web1: hostkey: host key not written: UserKnownHostsFile is {file}\n"
+        );
+        check(&rig, &["-o", &option, "--yes", "web1"], 4, "", &said);
+    }
+}
+
+#[test]
 fn a_file_that_can_not_be_understood_is_a_usage_error_and_nothing_is_connected_to() {
     let rig = rig();
     fs::write(rig.path("expected"), "web1 SHA256\n").unwrap();
@@ -228,6 +282,10 @@ fn what_is_asked_for_wrongly_is_a_usage_error() {
     for (args, said) in [
         (&[] as &[&str], "no targets"),
         (&["--yes", "--from", "x", "web1"], "cannot be used with"),
+        (
+            &["--from", "-", "--hosts", "-"],
+            "--hosts - and --from -: both can't read standard input",
+        ),
         (
             &["--yes", "--transport", "local", "web1"],
             "--transport: only the native one sees host keys; leave it out",
