@@ -117,7 +117,7 @@ fn changed(
     };
     match policy {
         HostKeyPolicy::Off => Decision::Distrust(format!(
-            "{text}; connecting all the same, without passwords and agent forwarding{advice}"
+            "{text}; connecting all the same, without passwords, answers to questions and agent forwarding{advice}"
         )),
         HostKeyPolicy::Ask | HostKeyPolicy::Strict | HostKeyPolicy::AcceptNew => {
             Decision::Refuse(text + &advice)
