@@ -21,7 +21,8 @@ fn check(rig: &Rig, args: &[&str], status: i32, stdout: &str, stderr: &str) {
 #[test]
 fn what_a_command_writes_arrives_untouched_without_the_servers_banner() {
     let rig = Rig::with("Banner /etc/passwd");
-    let args = ["--transport", "openssh", "-w", "web1,web2", "-N", "--"];
+    // One after the other: lines of hosts that run at the same time may take turns.
+    let args = ["--transport", "openssh", "-w", "web1,web2", "-f", "1", "-N", "--"];
     let command = r"printf 'a\r\n\377\n'; echo err >&2";
     let mut run = rig.command(&[&args[..], &[command]].concat());
     let output = run.output().unwrap();
