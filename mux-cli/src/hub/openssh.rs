@@ -195,19 +195,33 @@ impl<K: Copy + Eq + Hash> Job<K> {
             StreamKind::Stderr if self.stage < Stage::Command => {
                 child.held_len += data.len();
                 child.held.push_back((cx.now, data));
-                let mut excess = Vec::new();
-                let mut left = child.held_len;
-                while left > MAX_HELD
-                    && let Some((_, piece)) = child.held.pop_front()
-                {
-                    left -= piece.len();
-                    excess.push(piece);
-                }
-                return self.noise(cx, excess);
+                return self.bound_held(cx);
             }
             StreamKind::Stderr => return self.openssh_stderr(cx, data),
         }
         self.pass_on(cx, stream, data);
+    }
+
+    /// Holds no more than is needed. What was read at this moment may be the command's, whose start would be read at this
+    /// moment too: it is kept, which a moment's reading bounds.
+    fn bound_held<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        let Some(child) = &mut self.child else { return };
+        let was_sent = child.log.sent;
+        let mut excess = Vec::new();
+        let mut left = child.held_len;
+        while left > MAX_HELD
+            && let Some((_, piece)) = child.held.pop_front_if(|(at, _)| was_sent || *at < cx.now)
+        {
+            left -= piece.len();
+            excess.push(piece);
+        }
+        if !was_sent {
+            return self.noise(cx, excess);
+        }
+        child.held_len = left;
+        for piece in excess {
+            self.openssh_stderr(cx, piece);
+        }
     }
 
     /// Passes on what the command wrote, but for a last line that may be ssh's.

@@ -107,6 +107,25 @@ fn the_kinds_of_255_are_told_apart() {
     );
 }
 
+/// Log and standard error are two pipes: of what is read at the same moment nobody knows which was written first.
+#[test]
+fn what_is_read_together_with_the_start_of_the_command_is_the_commands() {
+    const KIB: usize = 1024;
+    let text: &'static str = "x".repeat(4 * KIB).leak();
+    let noise: &'static str = "p".repeat(6 * KIB).leak();
+    let mut script = runs(&[Does::Logs(STATUS), Does::Logs(CLOSED), Does::Ends(0)]);
+    // Everything from the session on, and what the command writes before that.
+    let at = script[5].0;
+    script[5..].iter_mut().for_each(|(when, _)| *when = at);
+    let output = std::iter::repeat_n((at, Does::Writes(StreamKind::Stderr, text)), 5);
+    script.splice(5..5, output);
+    // Before that, what a proxy says: more than anybody wants to know.
+    let said = std::iter::repeat_n((script[4].0, Does::Writes(StreamKind::Stderr, noise)), 3);
+    script.splice(4..4, said);
+    let sim = one(script);
+    assert_eq!((sim.outcome(1).status, sim.printed(1)), (Status::Ok, 20 * KIB));
+}
+
 #[test]
 fn one_that_fails_on_its_way_says_where() {
     use Does::{Ends, Logs};
