@@ -42,7 +42,11 @@ pub struct State {
     /// The lines of the file: `server`, address, port and habits; `key`, address, port, user and the key that worked; or
     /// `salts`, a name in known_hosts and the salts of its lines.
     known: String,
+    /// What this run has met, also where it was known: a file that is out of order loses lines when it is written, and
+    /// these must not be among them.
     learned: Changes,
+    /// Whether any of it differs from what was known, so that the file has to be written.
+    is_changed: bool,
 }
 
 impl State {
@@ -55,6 +59,7 @@ impl State {
             file,
             known,
             learned: Changes::new(),
+            is_changed: false,
         }
     }
 
@@ -97,6 +102,7 @@ impl State {
         let name = key_name(server, user);
         if self.line(&name).is_some() {
             self.learned.insert(name, None);
+            self.is_changed = true;
         }
     }
 
@@ -106,7 +112,7 @@ impl State {
     /// The directory or the file can't be written.
     pub fn save(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        if self.learned.is_empty() {
+        if !self.is_changed {
             return Ok(());
         }
         let directory = file.parent().unwrap_or(Path::new("/"));
@@ -141,7 +147,8 @@ impl State {
             _ => (2, 0),
         };
         let whole = is_field(&name) && is_field(&rest) && (tabs(&name), tabs(&rest)) == shape;
-        if whole && self.line(&name) != Some(&rest) {
+        if whole {
+            self.is_changed |= self.line(&name) != Some(&rest);
             self.learned.insert(name, Some(rest));
         }
     }
@@ -381,6 +388,44 @@ mod tests {
             fs::write(&file, damage).unwrap();
             assert_eq!(State::load(Some(home.path().to_owned())).server(&server()), None);
         }
+    }
+
+    /// The key is found where it stands, and its line is one that the next change drops.
+    #[test]
+    fn what_stood_out_of_order_and_is_learned_again_stays() {
+        let home = home();
+        let file = home.path().join("mux/hosts");
+        fs::create_dir(home.path().join("mux")).unwrap();
+        let key = "key\tweb01.example\t22\troot\tSHA256:abc\n";
+        fs::write(&file, [HEADER, "xxx\n", &"\n".repeat(50), key, "y\n"].concat()).unwrap();
+        let mut state = State::load(Some(home.path().to_owned()));
+        assert_eq!(
+            state.key(&server(), "root"),
+            Some("SHA256:abc"),
+            "found in a damaged file"
+        );
+        state.learn_key(&server(), "root", "SHA256:abc".to_owned());
+        state.learn_server(&server(), &habits());
+        state.save().unwrap();
+        let again = State::load(Some(home.path().to_owned()));
+        assert_eq!(again.key(&server(), "root"), Some("SHA256:abc"));
+        assert_eq!(again.server(&server()), Some(habits()));
+    }
+
+    #[test]
+    fn a_run_that_learns_nothing_new_leaves_the_file_alone() {
+        let home = home();
+        let mut first = State::load(Some(home.path().to_owned()));
+        first.learn_key(&server(), "root", "SHA256:abc".to_owned());
+        first.save().unwrap();
+        fs::remove_file(home.path().join("mux/hosts.lock")).unwrap();
+        let mut second = State::load(Some(home.path().to_owned()));
+        second.learn_key(&server(), "root", "SHA256:abc".to_owned());
+        second.save().unwrap();
+        assert!(
+            !home.path().join("mux/hosts.lock").exists(),
+            "nothing was written"
+        );
     }
 
     #[test]
