@@ -54,7 +54,7 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ),
     (
         "fuzz",
-        "[TARGET]... [--seconds N] [--keep] fuzz the decoders, or keep what was found",
+        "[TARGET]... [--seconds N] [--seed N] [--keep] fuzz the decoders, or keep what was found",
         fuzz::run,
     ),
     (
