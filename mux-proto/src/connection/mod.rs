@@ -36,6 +36,10 @@ use crate::frame::{Frame, Header, Kind, MAX_BODY, NodeId};
 /// Nodes that may lie beneath one link.
 pub const MAX_ROUTES: usize = 65_536;
 
+/// With so many frames waiting ahead of all data, no routes are added and no words taken: those below who cause them may
+/// be many, and 4 MiB of words are enough.
+const MAX_OUTBOX: usize = 1024;
+
 /// How far a link is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
@@ -190,11 +194,14 @@ impl Connection {
     /// them and is still under way.
     ///
     /// # Errors
-    /// This side may not, or it is more than [`MAX_ROUTE_NODES`] at once.
+    /// This side may not, it is more than [`MAX_ROUTE_NODES`] at once, or more were added than the peer reads.
     pub fn announce(&mut self, route: &Route) -> Result<(), Misuse> {
         self.usable(Role::Below)?;
         if route.added.len() + route.lost.len() > MAX_ROUTE_NODES {
             return Err(Misuse::Body(BodyError::Field("added")));
+        }
+        if !route.added.is_empty() && self.outbox.len() >= MAX_OUTBOX {
+            return Err(Misuse::QueueFull);
         }
         if route.lost.is_empty() {
             self.put(Header::link(Kind::Route, 0), route.encode());
@@ -207,9 +214,12 @@ impl Connection {
     /// Words for a person above.
     ///
     /// # Errors
-    /// This side may not.
+    /// This side may not, or the peer does not read what was said before.
     pub fn log(&mut self, log: &Log) -> Result<(), Misuse> {
         self.usable(Role::Below)?;
+        if self.outbox.len() >= MAX_OUTBOX {
+            return Err(Misuse::QueueFull);
+        }
         self.put(Header::link(Kind::Log, 0), log.encode());
         Ok(())
     }
@@ -238,6 +248,12 @@ impl Connection {
             let text = text.to_owned();
             self.put(Header::link(Kind::Goodbye, 0), Goodbye { code, text }.encode());
         }
+    }
+
+    /// The numbers of this node and of the peer, once they are known.
+    #[must_use]
+    pub fn names(&self) -> Option<(NodeId, NodeId)> {
+        self.own.zip(self.peer)
     }
 
     /// Channels that are open.

@@ -268,3 +268,23 @@ fn an_ended_link_takes_nothing_and_answers_nothing() {
     outlet.side.connection.refuse(frame.header, ResetCode::Gone);
     assert_eq!(kinds(&outlet.frames()), [Kind::Goodbye]);
 }
+
+#[test]
+fn words_and_routes_that_nobody_reads_are_bounded() {
+    let mut outlet = Outlet::new(Role::Below);
+    let log = Log {
+        severity: 6,
+        text: "again".to_owned(),
+    };
+    let said = (0..).find(|_| outlet.side.connection.log(&log).is_err());
+    assert!(said.expect("it is bounded") <= 1024);
+    let added = |node| Route {
+        added: vec![NodeId(node)],
+        ..Route::default()
+    };
+    let refused = outlet.side.connection.announce(&added(20));
+    assert_eq!(refused, Err(Misuse::QueueFull));
+    outlet.frames();
+    assert_eq!(outlet.side.connection.announce(&added(20)), Ok(()));
+    assert_eq!(outlet.side.connection.log(&log), Ok(()));
+}
