@@ -233,6 +233,12 @@ impl<L: Copy + Ord> Router<L> {
             .map(|(link, _)| *link)
     }
 
+    /// The link that leads to a node beneath this one.
+    #[must_use]
+    pub fn way(&self, node: NodeId) -> Option<L> {
+        self.nodes.get(&node).copied()
+    }
+
     /// Where a link leads.
     #[must_use]
     pub fn place(&self, link: L) -> Option<Place> {
