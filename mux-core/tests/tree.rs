@@ -4,7 +4,8 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test fails by panicking"
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, and asks for what it is about"
 )]
 
 #[path = "../examples/router_bench/root.rs"]

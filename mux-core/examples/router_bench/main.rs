@@ -16,6 +16,7 @@
 //! | `bulk` | a MiB from the far end |
 //! | `beside` | a call while bytes are poured from the same node as fast as they come |
 
+#[expect(dead_code, reason = "tests use the rest")]
 mod root;
 
 use std::collections::HashMap;
@@ -158,7 +159,7 @@ fn frames(root: &mut Root, options: &Options) -> Result<Counted, Box<dyn Error>>
                 match happened {
                     Happened::Data(len) => came += len,
                     Happened::Writable => {}
-                    other => return Err(format!("the echo ended: {other:?}").into()),
+                    Happened::Result(_) | Happened::Reset(_) => return Err("the echo ended".into()),
                 }
             }
         }
@@ -216,7 +217,7 @@ fn beside(root: &mut Root, options: &Options) -> Result<Counted, Box<dyn Error>>
                     each.push(since.elapsed());
                     (waiting, since) = (call(root, node)?, Instant::now());
                 }
-                other => return Err(format!("{other:?}").into()),
+                Happened::Result(_) | Happened::Reset(_) => return Err(format!("{happened:?}").into()),
             }
         }
     }

@@ -84,9 +84,9 @@ impl Root {
         let mut item = vec![0x1b];
         item.extend_from_slice(&u64::from(child.0).to_be_bytes());
         let call = self.open(node, "child", item.into())?;
-        match self.ending(call)? {
-            Happened::Result(_) => {}
-            other => return Err(format!("no child: {other:?}").into()),
+        let ending = self.ending(call)?;
+        if !matches!(ending, Happened::Result(_)) {
+            return Err(format!("no child: {ending:?}").into());
         }
         self.until(|root| root.relay.router().way(child).is_some())?;
         Ok(child)
