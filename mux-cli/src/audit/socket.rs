@@ -115,12 +115,13 @@ impl Socket {
     }
 
     fn loss(&self, error: &io::Error) -> Loss {
-        match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Loss::Busy,
-            kind => Loss::Refused {
-                socket: self.path.clone(),
-                kind,
-            },
+        let kind = error.kind();
+        if matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut) {
+            return Loss::Busy;
+        }
+        Loss::Refused {
+            socket: self.path.clone(),
+            kind,
         }
     }
 }
