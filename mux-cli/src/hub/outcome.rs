@@ -329,7 +329,13 @@ const WITHHELD: &str = "withheld, as the host key is not the one that is known";
 /// Why the server did not let us in, with everything that was tried.
 fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>, why: &str) -> Failure {
     let left_out = left_out(job, result);
-    let reasons = job.tried.iter().chain(&job.prepared.skipped).chain(&left_out);
+    let untried = untried(job, result);
+    let reasons = job
+        .tried
+        .iter()
+        .chain(&job.prepared.skipped)
+        .chain(&left_out)
+        .chain(&untried);
     let reasons: Vec<&str> = reasons.map(String::as_str).collect();
     let tried = match reasons.is_empty() {
         true if job.prepared.keys.is_empty() => "; no key to offer".to_owned(),
@@ -344,6 +350,37 @@ fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error
         }
         _ => Failure::new(Stage::Auth, format!("during authentication: {why}{tried}")),
     }
+}
+
+/// What to do about a server that hung up before all keys were shown to it. One that speaks of failures has had enough of
+/// them, even where the last key was the last straw.
+fn untried<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>) -> Option<String> {
+    let Err(LinkError::Protocol(Error::AuthFailed { methods, .. })) = result else {
+        return None;
+    };
+    let was_tried = |label: &str| {
+        let rest = job.tried.iter().filter_map(|tried| tried.strip_prefix(label));
+        rest.into_iter().any(|rest| rest.starts_with(": "))
+    };
+    let left = job
+        .prepared
+        .keys
+        .iter()
+        .filter(|offer| !was_tried(&offer.label))
+        .count();
+    let takes_keys = methods
+        .iter()
+        .any(|method| method == AuthMethod::PublicKey.name());
+    let count = match left {
+        0 => return None,
+        _ if !takes_keys => return None,
+        1 => "1 key was".to_owned(),
+        several => format!("{several} keys were"),
+    };
+    Some(format!(
+        "{count} not tried before it hung up: name the right one (-i FILE, or IdentityFile; of an agent's key the .pub \
+         file) with IdentitiesOnly=yes"
+    ))
 }
 
 /// Ways in that the server offers and that are not for it: the configuration forbids them, or its key is not the one that

@@ -2,7 +2,7 @@
 //! agents, known_hosts and memory together; decides nothing that one of them decides.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::agents::Listing;
 use super::net::Net;
@@ -11,6 +11,43 @@ use super::outside::Outside;
 use super::profile::Profile;
 use super::wall_clock;
 use crate::hub::{Answer, KeyId, Prepared, Ticket};
+use crate::keyring::Keyring;
+
+/// The hosts of this long share one look at the key files: with the default ones that is two dozen system calls, and
+/// whoever renews a key in the middle of a run leaves the old one valid for longer.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What is offered for a profile.
+#[derive(Debug)]
+pub(super) struct Offered {
+    /// Kept beside its offers, so that its address names no other one.
+    _profile: Arc<Profile>,
+    pub(super) offers: Arc<Offers>,
+    /// When the files were last looked at.
+    looked: Instant,
+}
+
+impl Offered {
+    fn new(now: Instant, profile: &Arc<Profile>, offers: &Arc<Offers>) -> Self {
+        Self {
+            _profile: Arc::clone(profile),
+            offers: Arc::clone(offers),
+            looked: now,
+        }
+    }
+
+    /// Whether it still holds.
+    fn is_fresh(&mut self, now: Instant, keyring: &Keyring) -> bool {
+        if self.offers.has_opened(keyring) {
+            return false;
+        }
+        if now.saturating_duration_since(self.looked) < LOOK_EVERY {
+            return true;
+        }
+        self.looked = now;
+        self.offers.is_as_on_disk(keyring)
+    }
+}
 
 impl Outside {
     pub(super) fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
@@ -48,12 +85,11 @@ impl Outside {
 
     /// The keys of a profile; `None` while its agent is being asked.
     fn offers(&mut self, now: Instant, net: &mut Net, profile: &Arc<Profile>) -> Option<Arc<Offers>> {
-        // The profile is kept beside its offers, so that its address names no other one.
         let name = Arc::as_ptr(profile).addr();
-        if let Some((_, offers)) = self.offers.get(&name)
-            && offers.is_fresh(&self.keyring)
+        if let Some(known) = self.offers.get_mut(&name)
+            && known.is_fresh(now, &self.keyring)
         {
-            return Some(Arc::clone(offers));
+            return Some(Arc::clone(&known.offers));
         }
         let socket: Option<Arc<str>> = profile.agent.as_deref().map(Arc::from);
         let listing = match &socket {
@@ -75,8 +111,7 @@ impl Outside {
             .iter()
             .for_each(|text| self.complaints.add(text));
         offers.remarks.iter().for_each(|text| self.remarks.add(text));
-        self.offers
-            .insert(name, (Arc::clone(profile), Arc::clone(&offers)));
+        self.offers.insert(name, Offered::new(now, profile, &offers));
         Some(offers)
     }
 
@@ -84,7 +119,7 @@ impl Outside {
     pub(super) fn unusable(&mut self, ticket: Ticket, key: KeyId, reason: &str) {
         let known = self.targets.get(&ticket.request);
         let offers = known.and_then(|known| self.offers.get(&Arc::as_ptr(&known.profile).addr()));
-        if let Some(text) = offers.and_then(|(_, offers)| offers.complaint(key, reason)) {
+        if let Some(text) = offers.and_then(|offered| offered.offers.complaint(key, reason)) {
             self.complaints.add(&text);
         }
     }

@@ -43,7 +43,8 @@ const BY_OPENSSH: &str = "--transport openssh";
 enum Ready {
     Ssh(Box<settings::Prepared>),
     Local(Box<Request>),
-    OpenSsh(Box<Request>),
+    /// With what is to be said about it.
+    OpenSsh(Box<Request>, Option<String>),
     Unusable(String),
 }
 
@@ -167,8 +168,10 @@ impl Ways<'_> {
         match configuration.host(target) {
             Err(error) if is_global(&error) => Err(error.to_string()),
             config => {
-                let request = self.ssh.request(id, target, work, config.as_ref().ok(), reason);
-                Ok(Ready::of(request))
+                let config = config.ok();
+                let request = self.ssh.request(id, target, work, config.as_ref(), reason);
+                let warning = config.and_then(|config| self.ssh.warning(&config));
+                Ok(Ready::of(request, warning))
             }
         }
     }
@@ -184,7 +187,7 @@ impl Ways<'_> {
             Err(error) if is_global(&error) => return Err(error.to_string()),
             Err(error) if fallback::can_take(&error) => {
                 let request = self.ssh.request(id, target, work, None, error.to_string());
-                return Ok(Ready::of(request));
+                return Ok(Ready::of(request, None));
             }
             Err(error) => return Ok(Ready::Unusable(error.to_string())),
         };
@@ -239,9 +242,9 @@ fn is_global(error: &ConfigError) -> bool {
 }
 
 impl Ready {
-    fn of(request: Result<Request, String>) -> Self {
+    fn of(request: Result<Request, String>, warning: Option<String>) -> Self {
         match request {
-            Ok(request) => Self::OpenSsh(Box::new(request)),
+            Ok(request) => Self::OpenSsh(Box::new(request), warning),
             Err(text) => Self::Unusable(text),
         }
     }
@@ -249,7 +252,7 @@ impl Ready {
     fn unusable(&self) -> Option<&str> {
         match self {
             Self::Unusable(reason) => Some(reason),
-            Self::Ssh(_) | Self::Local(_) | Self::OpenSsh(_) => None,
+            Self::Ssh(_) | Self::Local(_) | Self::OpenSsh(..) => None,
         }
     }
 }
@@ -364,7 +367,10 @@ fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>, hops:
                 engine.submit_ssh(now, *prepared);
             }
             Ready::Local(request) => engine.submit(now, *request),
-            Ready::OpenSsh(request) => engine.submit_openssh(now, *request),
+            Ready::OpenSsh(request, warning) => {
+                said.extend(warning.map(|text| (Level::Warning, text)));
+                engine.submit_openssh(now, *request);
+            }
             Ready::Unusable(message) => engine.tell(unusable(id, message)),
         }
     }

@@ -37,7 +37,8 @@ impl<P: Protocol> Link<P> {
             // Pulled until it had no more to give, or until the queue was full?
             let more = !queue.has_room();
             if self.writable {
-                match self.io.write(queue) {
+                let last = !more && is_last(&self.protocol, self.error.as_ref());
+                match self.io.write(queue, last) {
                     Ok(written) => {
                         queue.advance(written.count);
                         self.writable = written.count == written.offered || !self.io.is_socket();
@@ -98,6 +99,11 @@ impl<P: Protocol> Link<P> {
         }
         shut
     }
+}
+
+/// Whether the stream is closed as soon as what the protocol has given so far has left.
+fn is_last<P: Protocol>(protocol: &P, error: Option<&LinkError<P::Error>>) -> bool {
+    error.is_none() && protocol.poll_close() == Some(Close::Both)
 }
 
 fn write_failed(kind: ErrorKind, writable: &mut bool, failed: &mut Option<ErrorKind>) {
