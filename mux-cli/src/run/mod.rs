@@ -44,6 +44,7 @@ mod profile;
 mod prompting;
 mod proxies;
 mod questions;
+mod recording;
 mod relay;
 mod report;
 mod revoked;

@@ -20,6 +20,7 @@ use super::learning::Learning;
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
+use super::recording::Recording;
 use super::settings::{self, Here, Settings, Work};
 use super::stop::Stop;
 use super::task::Done;
@@ -30,6 +31,7 @@ use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage,
 use crate::output::{Facts, Options, Output};
 use crate::plan::{Action, Plan, Transport};
 use crate::pool::Pool;
+use crate::preferences::{Places, Preferences};
 use crate::state::State;
 use crate::targets::{self, Part, Target};
 use crate::writer::{Report, Reports, Streams, Writer};
@@ -58,6 +60,7 @@ pub(super) fn start(plan: &Plan) -> u8 {
 }
 
 fn prepare(plan: &Plan) -> Result<u8, String> {
+    let preferences = Places::of_process().read().map_err(|error| error.to_string())?;
     let mut configuration = Configuration::new(&plan.connection);
     let selection = select::targets(plan, &mut configuration)?;
     let targets = selection.targets.into_vec();
@@ -89,7 +92,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         plan,
         targets,
         ready,
-        (opened, learning),
+        (opened, learning, &preferences),
         warnings,
         &configuration.default_known_hosts(),
     ) {
@@ -268,7 +271,7 @@ fn run(
     plan: &Plan,
     targets: Vec<Target>,
     (ready, hops): (Vec<Ready>, Vec<settings::Prepared>),
-    (opened, learning): (Option<Opened>, Option<Learning>),
+    (opened, learning, preferences): (Option<Opened>, Option<Learning>, &Preferences),
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> Result<u8, String> {
@@ -318,6 +321,9 @@ fn run(
     );
     for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
+    }
+    if let Some(recording) = Recording::begin(&preferences.audit, now, plan, &engine.targets)? {
+        engine.record(recording);
     }
     submit(now, &mut engine, ready, hops);
     engine

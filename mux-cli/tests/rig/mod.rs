@@ -202,6 +202,7 @@ impl Rig {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         command
             .env("XDG_STATE_HOME", self.path("state"))
+            .env("XDG_CONFIG_HOME", self.path("preferences"))
             .stdin(Stdio::null());
         command.args(names).args(["-F", &self.text("config")]).args(args);
         command
