@@ -281,6 +281,10 @@ impl Engine {
                 input.hold(self.asking);
             }
             self.output.hold_progress(self.asking);
+            if self.asking {
+                // Before whatever still waits for room: a line that is drawn when that is written would stay.
+                self.writer.take_progress_away();
+            }
             self.hushed = false;
             self.fresh += VERY_MUCH;
         }

@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 
@@ -21,12 +22,16 @@ use zeroize::Zeroizing;
 /// What a passphrase is cut to: longer lines are not typed by people.
 const MAX_PASSPHRASE: usize = 1024;
 
-/// A question waits this long for the terminal to be free of the loop's own words. Those may stand behind output that
-/// nobody reads, and a question that never comes is worse than one that is written over.
+/// A question waits this long for the terminal to be free of the loop's own words, if those may stand behind output that
+/// nobody reads: a question that never comes is worse than one that is written over.
 const FREE_WITHIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 500_000_000,
 };
+
+/// So often it waits as long where all output is taken: then the loop is only slow, as on a machine that is busy with
+/// something else, and comes round.
+const FREE_TIMES: u32 = 20;
 
 /// The question is to be asked again, unless it still stands.
 const AGAIN: u8 = b'a';
@@ -137,7 +142,8 @@ impl Prompt {
 impl Asker {
     /// Waits until the loop has taken its own words off the terminal. To be called before the first question.
     pub(crate) fn wait_until_free(&mut self) -> io::Result<()> {
-        free(&mut self.owner)
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        free(&mut self.owner, &[stdout.as_fd(), stderr.as_fd()])
     }
 
     /// Asks, and reads one line. Blocks.
@@ -200,17 +206,30 @@ impl Asker {
     }
 }
 
-/// Whoever owns the question says that it may be shown, or says nothing for long enough.
-fn free(owner: &mut UnixStream) -> io::Result<()> {
-    let mut ends = [PollFd::new(&*owner, PollFlags::IN)];
-    match poll(&mut ends, Some(&FREE_WITHIN)) {
-        Ok(0) | Err(Errno::INTR) => Ok(()),
-        Ok(_) => match owner.read(&mut [0])? {
-            0 => Err(given_up()),
-            _ => Ok(()),
-        },
-        Err(error) => Err(error.into()),
+/// Whoever owns the question says that it may be shown, or says nothing for long enough; sooner, if one of its `outputs`
+/// takes no more.
+fn free(owner: &mut UnixStream, outputs: &[BorrowedFd<'_>]) -> io::Result<()> {
+    for _ in 0..FREE_TIMES {
+        let mut ends = [PollFd::new(&*owner, PollFlags::IN)];
+        match poll(&mut ends, Some(&FREE_WITHIN)) {
+            Ok(0) if outputs.iter().any(|output| is_stuck(*output)) => break,
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => {
+                return match owner.read(&mut [0])? {
+                    0 => Err(given_up()),
+                    _ => Ok(()),
+                };
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
+    Ok(())
+}
+
+/// Whether whoever writes there would wait.
+fn is_stuck(output: BorrowedFd<'_>) -> bool {
+    let mut ends = [PollFd::from_borrowed_fd(output, PollFlags::OUT)];
+    poll(&mut ends, Some(&Timespec::default())) == Ok(0)
 }
 
 fn given_up() -> io::Error {
@@ -277,16 +296,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_waits_for_the_loop_but_not_for_ever() {
+    fn a_question_waits_for_a_slow_loop_but_not_behind_output_that_nobody_reads() {
         let (mut loops, mut askers) = UnixStream::pair().unwrap();
-        free(&mut askers).unwrap();
-        loops.write_all(b".").unwrap();
-        free(&mut askers).unwrap();
+        let (reader, full) = rustix::pipe::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&full, true).unwrap();
+        while rustix::io::write(&full, &[0; 4096]).is_ok() {}
+        free(&mut askers, &[full.as_fd()]).unwrap();
+        drop(reader);
+        // With output that is taken it is told, however late.
+        let taken = File::options().write(true).open("/dev/null").unwrap();
+        let told = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(1200));
+            loops.write_all(b"..").unwrap();
+            loops
+        });
+        free(&mut askers, &[taken.as_fd()]).unwrap();
         // What was said once does not count twice.
         askers.set_nonblocking(true).unwrap();
+        assert_eq!(askers.read(&mut [0]).unwrap(), 1);
         assert_eq!(askers.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
         askers.set_nonblocking(false).unwrap();
-        drop(loops);
-        assert_eq!(free(&mut askers).unwrap_err().kind(), ErrorKind::Interrupted);
+        drop(told.join().unwrap());
+        let error = free(&mut askers, &[taken.as_fd()]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Interrupted);
     }
 }

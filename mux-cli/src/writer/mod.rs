@@ -20,7 +20,7 @@ use std::sync::{Arc, mpsc};
 
 use self::leaving::{Begun, Sent};
 use crate::hub::RequestId;
-use crate::output::{Credit, Write};
+use crate::output::{Credit, Destination, Write};
 
 /// Bytes that may wait for the thread. Enough to keep a fast disk busy; what is above waits on the hosts.
 pub const BUDGET: usize = 1024 * 1024;
@@ -105,6 +105,11 @@ impl Writer {
         self.waiting += write.cost();
         self.sent.push_back(Sent::of(&write));
         self.batch.push(write);
+    }
+
+    /// No progress line is left behind what was handed over, whether or not there is room for more.
+    pub fn take_progress_away(&mut self) {
+        self.send(Write::bytes(Destination::Progress, bytes::Bytes::new()));
     }
 
     /// Hands over what was sent, as one: each hand-over wakes the thread, and its report wakes the loop.
