@@ -252,3 +252,13 @@ fn a_host_that_is_known_by_another_type_of_key_in_several_files_says_so() {
     );
     assert_eq!(known_hosts(&rig), before);
 }
+
+#[test]
+fn of_many_names_of_one_server_as_it_comes_none_is_lost_behind_a_question() {
+    let rig = Rig::with("MaxStartups 10:30:100");
+    fs::remove_file(rig.path("known_hosts")).unwrap();
+    let mut asked = ask(&rig, &["-q", "-N", "-w", "web[01-60]", "--", "echo hello"]);
+    asked.types("yes\n");
+    let (said, status) = asked.ends();
+    assert_eq!((said.matches("hello\r\n").count(), status), (60, 0), "{said}");
+}
