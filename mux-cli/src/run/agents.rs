@@ -86,6 +86,7 @@ pub(crate) struct Agents {
     listed: bool,
     given: HashSet<(Arc<str>, KeyId)>,
     remarks: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Agents {
@@ -163,6 +164,11 @@ impl Agents {
         std::mem::take(&mut self.remarks)
     }
 
+    /// What is said in any case, since the last call.
+    pub(crate) fn warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
     /// This attempt signs no more.
     pub(crate) fn over(&mut self, net: &mut Net, ticket: Ticket) {
         self.queue.retain(|wanted| wanted.ticket != ticket);
@@ -203,6 +209,14 @@ impl Agents {
         });
         for key in late.collect::<Vec<_>>() {
             net.drop_agent(key);
+            if let Some(Use::Listing(socket)) = self.links.get(&key) {
+                // Every host has waited for it, also where a key in a file is enough.
+                let within = LISTING.as_secs();
+                self.warnings.push(format!(
+                    "agent {socket} has not listed its keys within {within}s and is left out; see whether ssh-add -l \
+                     answers, or do without it: -o IdentityAgent=none"
+                ));
+            }
             self.closed(net, key, Some(ErrorKind::TimedOut));
         }
     }

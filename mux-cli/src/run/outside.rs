@@ -239,6 +239,7 @@ impl Outside {
         let mut warnings = self.hosts.warnings();
         warnings.extend(self.input.iter_mut().flat_map(Input::warnings));
         warnings.append(&mut self.complaints.waiting);
+        warnings.append(&mut self.agents.warnings());
         let warnings = warnings.into_iter().map(|text| (Level::Warning, text));
         let given = self.agents.remarks().into_iter();
         let kept = self.hosts.remarks().into_iter();
