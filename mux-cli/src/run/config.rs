@@ -6,6 +6,7 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 
 use mux_ssh::config::{
     ConfigError, ConfigFiles, Effective, Facts, HostConfig, JumpHost, Local, MAX_FILE, Need, Purpose,
@@ -14,6 +15,7 @@ use mux_ssh::config::{
 use nix::unistd::{Uid, User};
 
 use super::bound::Bound;
+use super::early::Early;
 use super::outward::{self, Question, Reply};
 use crate::files::{self, FileError};
 use crate::hub::{Route, Source};
@@ -33,6 +35,8 @@ pub(crate) struct Configuration {
     /// What the targets are connected to for.
     purpose: Purpose,
     bound: Bound,
+    /// Once a command has run.
+    early: Option<Early>,
 }
 
 impl Configuration {
@@ -50,6 +54,7 @@ impl Configuration {
             port: connection.port,
             purpose: Purpose::Shell,
             bound: Bound::default(),
+            early: None,
         }
     }
 
@@ -76,9 +81,7 @@ impl Configuration {
                 None => false,
             });
             let questions: Vec<Question> = questions.into_iter().collect();
-            for reply in outward::ask(&questions) {
-                self.take(reply);
-            }
+            self.ask(&questions);
         }
     }
 
@@ -178,8 +181,24 @@ impl Configuration {
         }
     }
 
-    fn ask(&mut self, question: Question) {
-        for reply in outward::ask(&[question]) {
+    /// The signals that commands may have changed, for whoever listens to them from here on.
+    pub(crate) fn signals(&mut self) -> Option<Early> {
+        self.early.take()
+    }
+
+    /// No command outlives the process that waits for it. A name that nobody answers for can't be given up, so that it is
+    /// left to the signal.
+    fn ask(&mut self, questions: &[Question]) {
+        let is_command = |question: &Question| matches!(question, Question::Exec(_));
+        let (commands, names): (Vec<_>, Vec<_>) = questions.iter().cloned().partition(is_command);
+        let mut replies = outward::ask(&names, &AtomicUsize::default());
+        if !commands.is_empty() {
+            let early = self.early.get_or_insert_with(Early::new);
+            early.hold();
+            replies.extend(outward::ask(&commands, early.came()));
+            early.let_go();
+        }
+        for reply in replies {
             self.take(reply);
         }
     }
@@ -199,8 +218,8 @@ impl Configuration {
                 let paths = matching(&pattern);
                 self.resolver.supply_glob(pattern, paths);
             }
-            Need::Exec(command) => self.ask(Question::Exec(command)),
-            Need::Lookup(name) => self.ask(Question::Lookup(name)),
+            Need::Exec(command) => self.ask(&[Question::Exec(command)]),
+            Need::Lookup(name) => self.ask(&[Question::Lookup(name)]),
             Need::Home(user) => {
                 let home = outward::home(&user);
                 self.resolver.supply_home(user, home);

@@ -9,6 +9,7 @@ mod bound;
 mod complaints;
 mod config;
 mod directories;
+mod early;
 mod effective;
 mod engine;
 mod expected;

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mux_ssh::config::ExecFailure;
@@ -39,8 +40,8 @@ pub(super) enum Reply {
     Lookup(String, Option<String>),
 }
 
-/// Answers all questions, some at the same time.
-pub(super) fn ask(questions: &[Question]) -> Vec<Reply> {
+/// Answers all questions, some at the same time. What `came` holds is 0 unless the process is to end.
+pub(super) fn ask(questions: &[Question], came: &AtomicUsize) -> Vec<Reply> {
     let mut replies = Vec::with_capacity(questions.len());
     for some in questions.chunks(AT_ONCE) {
         std::thread::scope(|scope| {
@@ -48,23 +49,23 @@ pub(super) fn ask(questions: &[Question]) -> Vec<Reply> {
                 .iter()
                 .map(|question| {
                     let thread = std::thread::Builder::new();
-                    thread.spawn_scoped(scope, || answer(question.clone())).ok()
+                    thread.spawn_scoped(scope, || answer(question.clone(), came)).ok()
                 })
                 .collect();
             for (thread, question) in threads.into_iter().zip(some) {
                 let joined = thread.and_then(|thread| thread.join().ok());
                 // Too many threads already: then one after the other.
-                replies.push(joined.unwrap_or_else(|| answer(question.clone())));
+                replies.push(joined.unwrap_or_else(|| answer(question.clone(), came)));
             }
         });
     }
     replies
 }
 
-fn answer(question: Question) -> Reply {
+fn answer(question: Question, came: &AtomicUsize) -> Reply {
     match question {
         Question::Exec(command) => {
-            let succeeded = succeeds(&command);
+            let succeeded = succeeds(&command, came);
             Reply::Exec(command, succeeded)
         }
         Question::Lookup(name) => {
@@ -75,7 +76,7 @@ fn answer(question: Question) -> Reply {
 }
 
 /// Runs a command as OpenSSH does: by the user's shell, without input and output, with our standard error.
-fn succeeds(command: &str) -> Result<bool, ExecFailure> {
+fn succeeds(command: &str, came: &AtomicUsize) -> Result<bool, ExecFailure> {
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     let mut child = Command::new(shell)
         .arg("-c")
@@ -86,6 +87,9 @@ fn succeeds(command: &str) -> Result<bool, ExecFailure> {
         .map_err(|error| ExecFailure::NotStarted(error.kind()))?;
     // Counted and not timed: a process that was stopped for a while has not waited.
     for _ in 0..MAX_LOOKS {
+        if came.load(Ordering::SeqCst) != 0 {
+            break;
+        }
         match child.try_wait() {
             Ok(Some(status)) if status.signal().is_some() => return Err(ExecFailure::Killed),
             Ok(Some(status)) => return Ok(status.success()),
@@ -160,7 +164,7 @@ mod tests {
     use super::*;
 
     fn check(command: &str, expected: Result<bool, ExecFailure>) {
-        assert_eq!(succeeds(command), expected, "{command}");
+        assert_eq!(succeeds(command, &AtomicUsize::default()), expected, "{command}");
     }
 
     #[test]
@@ -179,7 +183,7 @@ mod tests {
             .map(|i| Question::Exec(format!("sleep 0.2; exit {}", i % 2)))
             .collect();
         let start = std::time::Instant::now();
-        let replies = ask(&questions);
+        let replies = ask(&questions, &AtomicUsize::default());
         let succeeded = replies
             .iter()
             .filter(|reply| matches!(reply, Reply::Exec(_, Ok(true))));

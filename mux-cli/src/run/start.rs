@@ -10,6 +10,7 @@ use mux_ssh::config::{ConfigError, HostConfig, Origin, Problem};
 use rustix::process::Signal;
 
 use super::config::{self, Configuration};
+use super::early::Early;
 use super::engine::Engine;
 use super::fallback::{self, Fallback};
 use super::forwarding;
@@ -94,7 +95,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         ready,
         (opened, learning, &preferences),
         warnings,
-        &configuration.default_known_hosts(),
+        (configuration.signals(), &configuration.default_known_hosts()),
     ) {
         Ok(status) => Ok(status),
         Err(text) => {
@@ -273,7 +274,7 @@ fn run(
     (ready, hops): (Vec<Ready>, Vec<settings::Prepared>),
     (opened, learning, preferences): (Option<Opened>, Option<Learning>, &Preferences),
     warnings: Vec<String>,
-    default_known_hosts: &str,
+    (early, default_known_hosts): (Option<Early>, &str),
 ) -> Result<u8, String> {
     let descriptors = limits::descriptors(plan, targets.len(), hops.len());
     let set_up = |error| limits::missing("set up the event loop", &error);
@@ -293,6 +294,8 @@ fn run(
     let mut options = Options::new(&plan.output, plan.verbose, &facts, directory);
     if opened.as_ref().is_some_and(Opened::is_terminal) {
         options = options.without_progress();
+    // Not sooner: without anybody who listens they would be lost.
+    drop(early);
     }
     let output = Output::new(now, options, targets.clone());
     let (reports, mailbox) = driver.mailbox();

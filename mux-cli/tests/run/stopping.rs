@@ -314,3 +314,21 @@ fn who_leaves_a_reader_that_stands_still_is_told_how_hosts_ended_and_what_is_los
         assert!(!stderr.contains("may still be running"), "{stderr}");
     }
 }
+
+#[test]
+fn a_signal_before_the_run_has_begun_ends_what_the_configuration_runs() {
+    let rig = Rig::new();
+    rig.configure(&format!(
+        "Match exec \"echo $$ > {}; exec sleep 600\"\n  User nobody\nMatch all",
+        rig.text("pid")
+    ));
+    let mut child = start(&rig, &["-w", "web1", "--", "true"]);
+    wait_for("the command of the configuration", || {
+        fs::read_to_string(rig.path("pid")).is_ok_and(|pid| pid.ends_with('\n'))
+    });
+    send(&child, Signal::TERM);
+    let ended = child.wait().unwrap();
+    let signal = std::os::unix::process::ExitStatusExt::signal(&ended);
+    assert_eq!(signal, Some(Signal::TERM.as_raw()), "{ended:?}");
+    wait_for("the end of the command", || !is_alive(&rig.path("pid")));
+}
