@@ -82,6 +82,8 @@ pub enum NoLink {
     Processes,
     /// No connection can start from the address that it is to start from.
     Source(ErrorKind),
+    /// The directory for the log and the socket of a process can't be made.
+    Directory(ErrorKind),
     /// Anything else, which waiting does not mend.
     Io(ErrorKind),
 }
@@ -91,7 +93,7 @@ impl NoLink {
     pub(super) fn is_shortage(self) -> bool {
         match self {
             Self::Descriptors | Self::Processes => true,
-            Self::Source(_) | Self::Io(_) => false,
+            Self::Source(_) | Self::Directory(_) | Self::Io(_) => false,
         }
     }
 }
@@ -102,6 +104,10 @@ impl fmt::Display for NoLink {
             Self::Descriptors => f.write_str("too many open files; raise ulimit -n or lower -f"),
             Self::Processes => f.write_str("too many processes; raise ulimit -u or lower -f"),
             Self::Source(ErrorKind::AddrNotAvailable) => f.write_str("no address of this machine"),
+            Self::Directory(kind) => write!(
+                f,
+                "no directory for its log and its socket can be made ({kind}); set TMPDIR to a place where one can"
+            ),
             Self::Source(kind) | Self::Io(kind) => fmt::Display::fmt(kind, f),
         }
     }

@@ -124,6 +124,12 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Stat
     let login = seconds(job.request.login_timeout);
     let mut general = None;
     let message = match job.stage {
+        Stage::Dns if matches!(job.request.transport, Transport::OpenSsh(_)) => {
+            let message = format!(
+                "ssh has not begun to connect within {connect}: see by hand where it hangs, with ssh -v"
+            );
+            return (Status::Unreachable, Failure::new(Stage::Tcp, message));
+        }
         Stage::Dns => {
             general = Some(format!("no answer about the name within {connect}"));
             format!(

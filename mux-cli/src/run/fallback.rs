@@ -38,6 +38,8 @@ pub(super) struct Fallback<'a> {
     typed: Vec<OsString>,
     /// How many hosts there are.
     hosts: usize,
+    /// Whether it takes what was typed, once that was in doubt.
+    takes_typed: Option<bool>,
 }
 
 impl<'a> Fallback<'a> {
@@ -48,6 +50,7 @@ impl<'a> Fallback<'a> {
             klist: None,
             typed: typed(plan),
             hosts,
+            takes_typed: None,
         }
     }
 
@@ -121,7 +124,7 @@ impl<'a> Fallback<'a> {
         let Some(program) = self.program.get_or_insert_with(|| openssh::find("ssh")) else {
             let reason = reason.trim_end_matches(NOT_SUPPORTED);
             return Err(format!(
-                "{reason}: there is no ssh in PATH, which would be used for it"
+                "{reason}: there is no ssh in PATH, which would be used for it; install OpenSSH's client"
             ));
         };
         let program = program.clone();
@@ -143,6 +146,19 @@ impl<'a> Fallback<'a> {
             reason: reason.trim_end_matches(NOT_SUPPORTED).to_owned(),
             asks_nobody: openssh::asks_nobody(),
         })
+    }
+
+    /// Whether ssh does not understand an option that was typed either: it may know more of them than we do. One that it
+    /// does not understand is wrong for all hosts, and none is to be connected to.
+    pub(super) fn refuses(&mut self, error: &ConfigError) -> bool {
+        let Some(program) = self.program.get_or_insert_with(|| openssh::find("ssh")) else {
+            return false;
+        };
+        let options = &self.plan.connection.options;
+        error.origin == Origin::CommandLine
+            && !*self
+                .takes_typed
+                .get_or_insert_with(|| openssh::takes(program, options))
     }
 
     /// What is to be said about what a target's configuration asks for and does not get, as over our own transport.

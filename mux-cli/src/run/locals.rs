@@ -77,6 +77,21 @@ pub(crate) struct Locals {
     directory: Directory,
 }
 
+/// Why a process could not be started.
+#[derive(Debug)]
+pub(crate) enum NotSpawned {
+    /// There is no place for its log and its socket.
+    Directory(io::Error),
+    /// Anything else.
+    Process(io::Error),
+}
+
+impl From<io::Error> for NotSpawned {
+    fn from(error: io::Error) -> Self {
+        Self::Process(error)
+    }
+}
+
 impl Locals {
     /// `descriptors` is the limit that children get back: many a program closes every descriptor that it may have.
     pub(crate) fn new(descriptors: Option<u64>) -> Self {
@@ -100,10 +115,10 @@ impl Locals {
         }
     }
 
-    pub(crate) fn spawn(&mut self, driver: &mut Driver<Wire>, request: &Request) -> io::Result<Key> {
+    pub(crate) fn spawn(&mut self, driver: &mut Driver<Wire>, request: &Request) -> Result<Key, NotSpawned> {
         match &request.transport {
             Transport::OpenSsh(ssh) => self.spawn_ssh(driver, request, ssh),
-            Transport::Local | Transport::Ssh(_) => self.spawn_shell(driver, request),
+            Transport::Local | Transport::Ssh(_) => Ok(self.spawn_shell(driver, request)?),
         }
     }
 
@@ -119,8 +134,13 @@ impl Locals {
         Ok(child.process)
     }
 
-    fn spawn_ssh(&mut self, driver: &mut Driver<Wire>, request: &Request, ssh: &OpenSsh) -> io::Result<Key> {
-        let call = self.directory.call(request, ssh)?;
+    fn spawn_ssh(
+        &mut self,
+        driver: &mut Driver<Wire>,
+        request: &Request,
+        ssh: &OpenSsh,
+    ) -> Result<Key, NotSpawned> {
+        let call = self.directory.call(request, ssh).map_err(NotSpawned::Directory)?;
         let log = call.log;
         let added = driver.add(Stream::Duplex(log.read, log.write), Wire::Pipe(Pipe::default()));
         let key = added?;
@@ -130,7 +150,7 @@ impl Locals {
             Ok(child) => child,
             Err(error) => {
                 driver.abort(key);
-                return Err(error);
+                return Err(error.into());
             }
         };
         let role = Role::Ssh {

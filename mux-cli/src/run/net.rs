@@ -19,6 +19,7 @@ use rustix::process::Signal;
 use super::forwards::Forwards;
 use super::limits;
 use super::locals::Locals;
+use super::locals::NotSpawned;
 use super::pipe::{Pipe, PipeEvent};
 use super::proxies::{self, Proxies};
 use super::relay::Relays;
@@ -282,6 +283,17 @@ fn no_link(error: &io::Error) -> NoLink {
     }
 }
 
+fn not_spawned(error: &NotSpawned) -> NoLink {
+    match error {
+        NotSpawned::Process(error) => no_link(error),
+        NotSpawned::Directory(error) => match no_link(error) {
+            NoLink::Io(kind) => NoLink::Directory(kind),
+            other @ (NoLink::Descriptors | NoLink::Processes) => other,
+            other @ (NoLink::Source(_) | NoLink::Directory(_)) => other,
+        },
+    }
+}
+
 impl Links for Net {
     type Key = Key;
 
@@ -294,7 +306,7 @@ impl Links for Net {
                 let started = self.driver.connect_from(from, to, wire);
                 started.map_err(|error| match no_link(&error) {
                     NoLink::Io(kind) | NoLink::Source(kind) => NoLink::Source(kind),
-                    short @ (NoLink::Descriptors | NoLink::Processes) => short,
+                    other @ (NoLink::Descriptors | NoLink::Processes | NoLink::Directory(_)) => other,
                 })
             }
         }?;
@@ -327,7 +339,7 @@ impl Links for Net {
         let key = self
             .locals
             .spawn(&mut self.driver, request)
-            .map_err(|error| no_link(&error))?;
+            .map_err(|error| not_spawned(&error))?;
         self.room = room;
         Ok(key)
     }

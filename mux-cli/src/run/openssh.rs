@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::sys::stat::Mode;
 use rustix::fs::OFlags;
@@ -55,6 +55,19 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
             let is_file = std::fs::metadata(program).is_ok_and(|meta| meta.is_file());
             is_file && rustix::fs::access(program, rustix::fs::Access::EXEC_OK).is_ok()
         })
+}
+
+/// Whether this ssh understands all `options`, as far as it can say without a host. One that can't be asked may.
+pub(super) fn takes(program: &Path, options: &[String]) -> bool {
+    let mut command = Command::new(program);
+    command.args(["-G", "-F", "none"]);
+    command.args(options.iter().flat_map(|option| ["-o", option]));
+    command.args(["--", "mux"]);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.code() != Some(255))
 }
 
 /// What the processes of a run share.

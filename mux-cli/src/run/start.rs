@@ -46,7 +46,7 @@ enum Ready {
     Local(Box<Request>),
     /// With what is to be said about it.
     OpenSsh(Box<Request>, Option<String>),
-    Unusable(String),
+    Unusable(Stage, String),
 }
 
 /// Carries out a plan and returns the exit status.
@@ -168,6 +168,9 @@ impl Ways<'_> {
     ) -> Result<Ready, String> {
         match configuration.host(target) {
             Err(error) if is_global(&error) => Err(error.to_string()),
+            Err(error) if !fallback::can_take(&error) && self.ssh.refuses(&error) => {
+                Ok(Ready::Unusable(Stage::Dns, error.to_string()))
+            }
             config => {
                 let config = config.ok();
                 let request = self.ssh.request(id, target, work, config.as_ref(), reason);
@@ -190,7 +193,7 @@ impl Ways<'_> {
                 let request = self.ssh.request(id, target, work, None, error.to_string());
                 return Ok(Ready::of(request, None));
             }
-            Err(error) => return Ok(Ready::Unusable(error.to_string())),
+            Err(error) => return Ok(Ready::Unusable(Stage::Dns, error.to_string())),
         };
         let other_way = self.ssh.by_ticket(target, &work, &config);
         let request = (id, self.plan, work.clone());
@@ -200,7 +203,7 @@ impl Ways<'_> {
                 prepared.other_way = other_way;
                 Ok(Ready::Ssh(Box::new(prepared)))
             }
-            Err(NoWay::Wrong(text)) => Ok(Ready::Unusable(text)),
+            Err(NoWay::Wrong(text)) => Ok(Ready::Unusable(Stage::Dns, text)),
             // Seldom enough to be resolved once more.
             Err(NoWay::Unsupported(text)) => self.by_openssh(configuration, (id, target, work), text),
         }
@@ -246,13 +249,14 @@ impl Ready {
     fn of(request: Result<Request, String>, warning: Option<String>) -> Self {
         match request {
             Ok(request) => Self::OpenSsh(Box::new(request), warning),
-            Err(text) => Self::Unusable(text),
+            // No name has been looked up, and none is wrong.
+            Err(text) => Self::Unusable(Stage::Tcp, text),
         }
     }
 
     fn unusable(&self) -> Option<&str> {
         match self {
-            Self::Unusable(reason) => Some(reason),
+            Self::Unusable(_, reason) => Some(reason),
             Self::Ssh(_) | Self::Local(_) | Self::OpenSsh(..) => None,
         }
     }
@@ -290,12 +294,12 @@ fn run(
         ..Facts::of_environment()
     };
     listen(&mut driver, on_terminal).map_err(|error| limits::missing("listen for signals", &error))?;
+    // Not sooner: without anybody who listens they would be lost.
+    drop(early);
     let directory = directory().map_err(|error| limits::missing("name a temporary directory", &error))?;
     let mut options = Options::new(&plan.output, plan.verbose, &facts, directory);
     if opened.as_ref().is_some_and(Opened::is_terminal) {
         options = options.without_progress();
-    // Not sooner: without anybody who listens they would be lost.
-    drop(early);
     }
     let output = Output::new(now, options, targets.clone());
     let (reports, mailbox) = driver.mailbox();
@@ -374,7 +378,7 @@ fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>, hops:
                 said.extend(warning.map(|text| (Level::Warning, text)));
                 engine.submit_openssh(now, *request);
             }
-            Ready::Unusable(message) => engine.tell(unusable(id, message)),
+            Ready::Unusable(stage, message) => engine.tell(unusable(id, Failure::new(stage, message))),
         }
     }
     for (level, text) in said {
@@ -383,12 +387,12 @@ fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>, hops:
 }
 
 /// The end of a request whose configuration can't be used.
-fn unusable(request: RequestId, message: String) -> Event {
+fn unusable(request: RequestId, failure: Failure) -> Event {
     let outcome = Outcome {
         status: Status::Unreachable,
         rc: None,
         signal: None,
-        error: Some(Failure::new(Stage::Dns, message)),
+        error: Some(failure),
         timings: Timings::default(),
         attempts: 0,
         retries: 0,

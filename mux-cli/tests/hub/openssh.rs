@@ -103,7 +103,7 @@ fn the_kinds_of_255_are_told_apart() {
         after(0, &[Ends(255)]),
         Status::Unreachable,
         None,
-        "dns: ssh ended and did not say why",
+        "tcp: ssh ended and did not say why",
     );
 }
 
@@ -161,7 +161,7 @@ fn one_that_fails_on_its_way_says_where() {
         ),
         Status::Unreachable,
         None,
-        "dns: no^[[31m way",
+        "tcp: no^[[31m way",
     );
 }
 
@@ -196,7 +196,7 @@ fn one_that_is_older_than_what_tells_its_ends_apart_says_so() {
         ),
         Status::Unreachable,
         None,
-        "dns: this ssh is older than OpenSSH 8.7, which tells how a command ended and can be kept in front",
+        "tcp: this ssh is older than OpenSSH 8.7, which tells how a command ended and can be kept in front",
     );
 }
 

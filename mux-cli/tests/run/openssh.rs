@@ -254,8 +254,8 @@ fn without_ssh_only_the_host_that_needs_it_fails_by_name() {
     rig.configure("Host old\n  PKCS11Provider /nowhere.so\n");
     let mut run = rig.command(&["-w", "web1,old", "--", "echo hi"]);
     let ran = rig.finish(run.env("PATH", without_ssh(&rig)).output().unwrap());
-    let stderr = "ok=1 unreachable=1 in TIME\nunreachable: old: dns: DIR/config line 2: PKCS11Provider /nowhere.so: \
-                  there is no ssh in PATH, which would be used for it\n";
+    let stderr = "ok=1 unreachable=1 in TIME\nunreachable: old: tcp: DIR/config line 2: PKCS11Provider /nowhere.so: \
+                  there is no ssh in PATH, which would be used for it; install OpenSSH's client\n";
     assert_eq!(
         (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
         (4, "web1: hi\n", stderr)
@@ -299,7 +299,7 @@ fn ssh_is_told_what_was_typed_and_the_host_stands_behind_two_dashes() {
     ];
     let mut run = rig.command(&[&args[..], &["--env", "A=\"\\ b", "--", "-x  'y'"]].concat());
     let ran = rig.finish(run.env("PATH", path).output().unwrap());
-    assert!(ran.stderr.contains(": dns: oops\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(": tcp: oops\n"), "{}", ran.stderr);
     let called = fs::read_to_string(rig.path("called")).unwrap();
     let called = called.replace("-o\nStrictHostKeyChecking=yes\n", "");
     let wanted = format!(
@@ -444,7 +444,67 @@ fn an_ssh_that_is_killed_from_outside_is_said() {
     mux.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(mux.wait().unwrap().code(), Some(4));
     assert!(
-        said.contains("unreachable: web1: dns: ssh was ended by SIGKILL\n"),
+        said.contains("unreachable: web1: tcp: ssh was ended by SIGKILL\n"),
         "{said}"
+    );
+}
+
+#[test]
+fn an_option_that_ssh_does_not_know_either_is_wrong_for_all_and_one_that_it_knows_is_not() {
+    let rig = Rig::new();
+    for set in ["--transport=openssh", "--transport=native"] {
+        let ran = rig.run(&[set, "-o", "Foo=bar", "-w", "web1", "--", "true"]);
+        let stderr = "mux: command line: Bad configuration option: foo\n";
+        assert_eq!((ran.status, ran.stderr.as_str()), (2, stderr), "{set}");
+    }
+    // A newer ssh may know more than we do.
+    let bin = without_ssh(&rig);
+    let path = std::env::var("PATH").unwrap();
+    let ssh = std::path::Path::new(&bin).join("ssh");
+    fs::write(&ssh, "#!/bin/sh\nexec /usr/bin/ssh -o IgnoreUnknown=foo \"$@\"\n").unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut run = rig.command(&[
+        "--transport=openssh",
+        "-o",
+        "Foo=bar",
+        "-w",
+        "web1",
+        "--",
+        "echo hi",
+    ]);
+    let ran = rig.finish(run.env("PATH", format!("{bin}:{path}")).output().unwrap());
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "web1: hi\n"), "{ran:?}");
+}
+
+#[test]
+fn what_goes_wrong_before_ssh_connects_is_no_matter_of_names_and_says_what_to_do() {
+    let rig = Rig::new();
+    let args = [
+        "--transport=openssh",
+        "--connect-timeout=1.5",
+        "-w",
+        "web1",
+        "--",
+        "true",
+    ];
+    let said = |variable: &str, value: &str| {
+        let mut run = rig.command(&args);
+        let ran = rig.finish(run.env(variable, value).output().unwrap());
+        assert_eq!(ran.status, 4, "{ran:?}");
+        ran.stderr.lines().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(
+        said("TMPDIR", "/proc"),
+        "unreachable: web1: tcp: could not start ssh: no directory for its log and its socket can be made (entity not \
+         found); set TMPDIR to a place where one can"
+    );
+    let bin = without_ssh(&rig);
+    let ssh = std::path::Path::new(&bin).join("ssh");
+    fs::write(&ssh, "#!/bin/sh\nexec sleep 60\n").unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    assert_eq!(
+        said("PATH", &format!("{bin}:{path}")),
+        "unreachable: web1: tcp: ssh has not begun to connect within 1.5s: see by hand where it hangs, with ssh -v"
     );
 }

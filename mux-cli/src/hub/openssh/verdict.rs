@@ -46,9 +46,9 @@ pub(super) struct Verdict {
 
 /// Words of ssh, and what they mean.
 const KNOWN: [(&str, Status, Stage); 11] = [
-    (TOO_OLD, Status::Unreachable, Stage::Dns),
+    (TOO_OLD, Status::Unreachable, Stage::Tcp),
     ("Could not resolve hostname", Status::Unreachable, Stage::Dns),
-    ("Bad configuration option", Status::Unreachable, Stage::Dns),
+    ("Bad configuration option", Status::Unreachable, Stage::Tcp),
     ("host key is known for", Status::HostKey, Stage::HostKey),
     ("Host key verification failed", Status::HostKey, Stage::HostKey),
     ("IDENTIFICATION HAS CHANGED", Status::HostKey, Stage::HostKey),
@@ -56,7 +56,7 @@ const KNOWN: [(&str, Status, Stage); 11] = [
     ("Permission denied (", Status::Auth, Stage::Auth),
     ("Too many authentication failures", Status::Auth, Stage::Auth),
     ("Authentication failed", Status::Auth, Stage::Auth),
-    ("ControlPath", Status::Unreachable, Stage::Dns),
+    ("ControlPath", Status::Unreachable, Stage::Tcp),
 ];
 
 /// `status` is what the process ended with, `signal` what ended it, `stderr` what it wrote besides its log before there
@@ -114,7 +114,8 @@ fn silently_over(log: &Log, status: Option<i32>, words: &[String]) -> bool {
 fn not_begun(log: &Log, signal: Option<i32>, words: &[String], about: &About<'_>) -> Verdict {
     let says = |text: &str| words.iter().any(|line| line.contains(text));
     let known = KNOWN.iter().find(|(text, ..)| says(text));
-    let stage = log.stage.unwrap_or(Stage::Dns);
+    // Of a name that it can't find it speaks.
+    let stage = log.stage.unwrap_or(Stage::Tcp);
     let (status, stage) = match (known, stage) {
         (Some((_, status, stage)), _) => (*status, *stage),
         (None, Stage::Auth) => (Status::Auth, Stage::Auth),
@@ -124,7 +125,8 @@ fn not_begun(log: &Log, signal: Option<i32>, words: &[String], about: &About<'_>
     let may_pass = match stage {
         Stage::Dns => says("Could not resolve hostname"),
         Stage::Kex => known.is_none(),
-        Stage::Tcp | Stage::Banner | Stage::Channel => true,
+        Stage::Tcp => log.stage.is_some() && known.is_none(),
+        Stage::Banner | Stage::Channel => true,
         Stage::HostKey | Stage::Auth | Stage::Command => false,
     };
     let (before, may_pass) = match (stage, known) {
