@@ -193,19 +193,3 @@ fn a_key_to_be_opened_for_half_of_the_hosts_is_asked_for_once_and_holds_up_no_ot
         );
     }
 }
-
-#[test]
-fn an_agent_that_lists_no_keys_is_named_once_although_a_file_is_enough() {
-    let rig = Rig::new();
-    // Connections are taken, and nobody ever reads them.
-    let _silent = std::os::unix::net::UnixListener::bind(rig.path("silent")).unwrap();
-    rig.configure(&format!("IdentityAgent {}", rig.text("silent")));
-    let said = "mux: agent DIR/silent has not listed its keys within 5s and is left out; see whether ssh-add -l answers, \
-                or do without it: -o IdentityAgent=none\n";
-    rig.check(
-        &["-N", "-w", "web[1-2]", "--", "echo hello"],
-        0,
-        "hello\nhello\n",
-        said,
-    );
-}
