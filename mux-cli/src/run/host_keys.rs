@@ -65,7 +65,12 @@ impl Outside {
         // From here on the host waits for us.
         self.answer(ticket, Answer::Asking(true));
         let shown = Box::new(shown);
-        if let Err(error) = self.pool.submit(now, Task::AskForKeys { shown, arguments }) {
+        let task = Task::AskForKeys {
+            shown,
+            arguments,
+            wanted: self.key_commands.clone(),
+        };
+        if let Err(error) = self.pool.submit(now, task) {
             self.answer(ticket, Answer::Asking(false));
             let reason = limits::missing("start a thread", &error);
             self.refuse(ticket, question, format!("KnownHostsCommand: {reason}"));

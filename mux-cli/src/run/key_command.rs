@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -28,6 +30,30 @@ const MAX_OUTPUT: usize = 1024 * 1024;
 
 /// What it says about a failure is cut to this.
 const MAX_ERROR: usize = 4096;
+
+/// So many pauses has a process that leaves for those that run: they look each pause, and need a few on a busy machine.
+const LEAVING: u32 = 100;
+
+/// Whether anybody still waits for programs that run; each of these has one of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted(Arc<AtomicBool>);
+
+impl Wanted {
+    /// Nobody waits any more. Returns when those that run were stopped, none of which outlives this process.
+    pub(crate) fn end(&self) {
+        self.0.store(true, Ordering::SeqCst);
+        for _ in 0..LEAVING {
+            if Arc::strong_count(&self.0) == 1 {
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
 
 /// The program and its arguments for a host that has shown `key`: `words` as the configuration has them, with the tokens
 /// that could not be known before.
@@ -58,11 +84,11 @@ pub(crate) fn arguments(words: &[String], host: &HostId, key: &PublicKey) -> Vec
 ///
 /// # Errors
 /// It can't be run, fails, takes too long or prints too much: one line.
-pub(crate) fn run(arguments: &[String]) -> Result<Vec<u8>, String> {
-    run_within(PAUSES, arguments)
+pub(crate) fn run(arguments: &[String], wanted: &Wanted) -> Result<Vec<u8>, String> {
+    run_within(PAUSES, arguments, wanted)
 }
 
-fn run_within(pauses: u32, arguments: &[String]) -> Result<Vec<u8>, String> {
+fn run_within(pauses: u32, arguments: &[String], wanted: &Wanted) -> Result<Vec<u8>, String> {
     let Some((program, arguments)) = arguments
         .split_first()
         .filter(|(program, _)| program.starts_with('/'))
@@ -82,7 +108,7 @@ fn run_within(pauses: u32, arguments: &[String]) -> Result<Vec<u8>, String> {
         .process_group(0)
         .spawn()
         .map_err(|error| failed(error.to_string()))?;
-    let read = read(&mut child, pauses);
+    let read = read(&mut child, pauses, wanted);
     // Whatever it has left behind writes to nobody any more.
     if read.is_err() {
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
@@ -105,10 +131,13 @@ fn run_within(pauses: u32, arguments: &[String]) -> Result<Vec<u8>, String> {
 }
 
 /// All that it prints, on both streams, until it has ended.
-fn read(child: &mut Child, pauses: u32) -> io::Result<(Vec<u8>, Vec<u8>)> {
+fn read(child: &mut Child, pauses: u32, wanted: &Wanted) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let (mut output, mut said) = (Vec::new(), Vec::new());
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
     for _ in 0..pauses {
+        if wanted.is_over() {
+            return Err(io::Error::new(ErrorKind::Interrupted, "not waited for any more"));
+        }
         drain(&mut stdout, &mut output)?;
         drain(&mut stderr, &mut said)?;
         said.truncate(MAX_ERROR);
@@ -174,7 +203,10 @@ mod tests {
     use super::*;
 
     fn shell(script: &str) -> Result<Vec<u8>, String> {
-        run(&["/bin/sh".to_owned(), "-c".to_owned(), script.to_owned()])
+        run(
+            &["/bin/sh".to_owned(), "-c".to_owned(), script.to_owned()],
+            &Wanted::default(),
+        )
     }
 
     #[test]
@@ -205,12 +237,12 @@ mod tests {
             failed,
             "KnownHostsCommand /bin/sh: exit status: 3 (it said: no such host)"
         );
-        let missing = run(&["/nowhere".to_owned()]).unwrap_err();
+        let missing = run(&["/nowhere".to_owned()], &Wanted::default()).unwrap_err();
         assert!(
             missing.starts_with("KnownHostsCommand /nowhere: No such file"),
             "{missing}"
         );
-        let relative = run(&["keys".to_owned()]).unwrap_err();
+        let relative = run(&["keys".to_owned()], &Wanted::default()).unwrap_err();
         assert_eq!(relative, "KnownHostsCommand keys: not an absolute path");
     }
 
@@ -221,7 +253,7 @@ mod tests {
             ("exec >&- 2>&-; exec sleep 60", "ended"),
         ] {
             let words = ["/bin/sh", "-c", script].map(str::to_owned);
-            let error = run_within(200, &words).unwrap_err();
+            let error = run_within(200, &words, &Wanted::default()).unwrap_err();
             let expected = format!("KnownHostsCommand /bin/sh: has not {what} within 1s; stopped");
             assert_eq!(error, expected);
         }

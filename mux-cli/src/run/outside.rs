@@ -14,6 +14,7 @@ use super::gathering::{Gathering, Unknown};
 use super::host_keys::ShownKey;
 use super::hosts::Hosts;
 use super::input::Input;
+use super::key_command;
 use super::known::Known;
 use super::learning::Learning;
 use super::limits;
@@ -63,6 +64,8 @@ pub(crate) struct Outside {
     pub(super) asks_no_more: bool,
     pub(super) input: Option<Input>,
     pub(super) other_ways: OtherWays,
+    /// Programs that say which keys hosts have.
+    pub(super) key_commands: key_command::Wanted,
     pub(super) complaints: Complaints,
     /// What is said with `-v`.
     pub(super) remarks: Complaints,
@@ -101,6 +104,7 @@ impl Outside {
             asks_no_more: false,
             input,
             other_ways: OtherWays::default(),
+            key_commands: key_command::Wanted::default(),
             complaints: Complaints::default(),
             remarks: Complaints::default(),
         }
@@ -297,6 +301,7 @@ impl Outside {
         if let Some(prompt) = self.questions.asking.take() {
             prompt.give_up();
         }
+        self.key_commands.end();
         self.hosts.keep(&mut self.state);
         self.state.save()
     }

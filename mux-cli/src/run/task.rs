@@ -57,6 +57,8 @@ pub(crate) enum Task {
     AskForKeys {
         shown: Box<ShownKey>,
         arguments: Vec<String>,
+        /// Until nobody waits for the answer.
+        wanted: key_command::Wanted,
     },
     /// Look for a Kerberos ticket.
     FindTicket,
@@ -143,9 +145,13 @@ impl Work for Task {
                 let answers = answers(&asked, asker);
                 Done::Answered { subject, answers }
             }
-            Self::AskForKeys { shown, arguments } => Done::KeysTold {
+            Self::AskForKeys {
                 shown,
-                printed: key_command::run(&arguments),
+                arguments,
+                wanted,
+            } => Done::KeysTold {
+                shown,
+                printed: key_command::run(&arguments, &wanted),
             },
             Self::Search(searches) => Done::Searched(searches::run(searches)),
             Self::FindTicket => Done::FoundTicket(other_ways::has_ticket()),

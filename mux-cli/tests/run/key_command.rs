@@ -3,8 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::learning::{fingerprint, known_hosts};
-use crate::rig::{Rig, write_key};
+use crate::rig::{Rig, is_alive, wait_for, write_key};
 
 /// A host that no file knows, and a program of the user's that runs `script`.
 fn rig(script: &str) -> Rig {
@@ -115,4 +117,17 @@ fn a_key_of_this_machine_is_taken_where_that_is_wanted() {
     // A name of its own is a host of its own.
     rig.configure("NoHostAuthenticationForLocalhost yes\nHostKeyAlias web1");
     assert_eq!(rig.run(&ARGS).status, 4);
+}
+
+#[test]
+fn a_command_that_is_running_ends_with_the_run() {
+    let rig = rig("echo $$ > $0.pid; exec sleep 600");
+    let mut child = rig.command(&ARGS).spawn().unwrap();
+    wait_for("the command", || {
+        fs::read_to_string(rig.path("keys.pid")).is_ok_and(|pid| pid.ends_with('\n'))
+    });
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    wait_for("the end of the command", || !is_alive(&rig.path("keys.pid")));
 }
