@@ -124,12 +124,7 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Stat
     let login = seconds(job.request.login_timeout);
     let mut general = None;
     let message = match job.stage {
-        Stage::Dns if matches!(job.request.transport, Transport::OpenSsh(_)) => {
-            let message = format!(
-                "ssh has not begun to connect within {connect}: see by hand where it hangs, with ssh -v"
-            );
-            return (Status::Unreachable, Failure::new(Stage::Tcp, message));
-        }
+        Stage::Dns if is_openssh(job) => return (Status::Unreachable, ssh_hangs(&connect)),
         Stage::Dns => {
             general = Some(format!("no answer about the name within {connect}"));
             format!(
@@ -182,6 +177,17 @@ pub(super) fn out_of_time<K: Copy + Eq + Hash>(job: &Job<K>, ran: bool) -> (Stat
             general,
         },
     )
+}
+
+fn is_openssh<K: Copy + Eq + Hash>(job: &Job<K>) -> bool {
+    matches!(job.request.transport, Transport::OpenSsh(_))
+}
+
+/// The system's `ssh` has said nothing: whether it looks for the name, runs something first or does neither, only it knows.
+fn ssh_hangs(limit: &str) -> Failure {
+    let message =
+        format!("ssh has not begun to connect within {limit}: see by hand where it hangs, with ssh -v");
+    Failure::new(Stage::Tcp, message)
 }
 
 /// The server would not run the command, or did not say how it ended.
