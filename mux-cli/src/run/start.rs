@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use super::config::{self, Configuration};
 use super::engine::Engine;
 use super::fallback::{self, Fallback};
+use super::flights::Flights;
 use super::forwarding;
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
@@ -322,6 +323,7 @@ fn run(
     for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
     }
+    engine.watch_flights(Flights::new(plan.verbose));
     if let Some(recording) = Recording::begin(&preferences.audit, now, plan, &engine.targets)? {
         engine.record(recording);
     }
