@@ -281,6 +281,31 @@ pub(super) fn in_doubt(status: Status, error: Option<Failure>) -> (Status, Optio
     }
 }
 
+/// What sshd says in place of its identification where it has enough logins.
+const TOO_MANY: &str = "Exceeded MaxStartups";
+
+/// What to do about that.
+const TOO_MANY_ADVICE: &str = "too many logins at once for it: wait, or raise its MaxStartups";
+
+/// Whether the server said that it has enough logins.
+pub(super) fn says_too_many(greeting: &[String]) -> bool {
+    greeting.iter().any(|line| line.starts_with(TOO_MANY))
+}
+
+impl Failure {
+    /// The same with what to do about too many logins, if it does not say so yet.
+    pub(super) fn too_many_logins(mut self) -> Self {
+        if !self.message.contains(TOO_MANY_ADVICE) {
+            let general = self.general.iter_mut();
+            for message in general.chain([&mut self.message]) {
+                message.push_str("; ");
+                message.push_str(TOO_MANY_ADVICE);
+            }
+        }
+        self
+    }
+}
+
 /// What the server said instead of its identification, and what that means where it is known.
 fn said(greeting: &[String]) -> String {
     /// The beginning of a line, and what to do about it. The first two are sshd's (OpenSSH 9.8 and before).
@@ -289,10 +314,7 @@ fn said(greeting: &[String]) -> String {
             "Not allowed at this time",
             "it bans this address for a while after failed logins (PerSourcePenalties): wait, and look at what failed",
         ),
-        (
-            "Exceeded MaxStartups",
-            "too many logins at once for it: wait, or raise its MaxStartups",
-        ),
+        (TOO_MANY, TOO_MANY_ADVICE),
         ("HTTP/", "it is no SSH server: check the port"),
     ];
     let lines: Vec<&str> = greeting

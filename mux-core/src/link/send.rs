@@ -37,8 +37,7 @@ impl<P: Protocol> Link<P> {
             // Pulled until it had no more to give, or until the queue was full?
             let more = !queue.has_room();
             if self.writable {
-                let last = !more && is_last(&self.protocol, self.error.as_ref());
-                match self.io.write(queue, last) {
+                match self.io.write(queue) {
                     Ok(written) => {
                         queue.advance(written.count);
                         self.writable = written.count == written.offered || !self.io.is_socket();
@@ -92,18 +91,14 @@ impl<P: Protocol> Link<P> {
         }
         if self.eof && self.outcome.is_none() {
             if let Some(error) = self.write_error {
-                self.outcome = Some(Err(LinkError::Io(error)));
+                // What the protocol found comes first: that its goodbye found nobody tells less.
+                self.outcome = Some(Err(self.error.take().unwrap_or(LinkError::Io(error))));
             } else if self.write_shut {
                 self.outcome = Some(Ok(()));
             }
         }
         shut
     }
-}
-
-/// Whether the stream is closed as soon as what the protocol has given so far has left.
-fn is_last<P: Protocol>(protocol: &P, error: Option<&LinkError<P::Error>>) -> bool {
-    error.is_none() && protocol.poll_close() == Some(Close::Both)
 }
 
 fn write_failed(kind: ErrorKind, writable: &mut bool, failed: &mut Option<ErrorKind>) {
