@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-use super::Hub;
 use super::happening::Happening;
 use super::job::Job;
+use super::{Hub, RequestId};
 
 /// Entries that are kept: 48 bytes each, 1.5 KiB in all. A command from its turn to its end has about twenty.
 const MAX_ENTRIES: usize = 32;
@@ -101,19 +101,18 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         self.shared.flights.get_or_insert_default();
     }
 
-    /// What was recorded of a connection that has failed, and the name of its host; oldest first.
-    pub fn poll_flight(&mut self) -> Option<(String, Flight)> {
+    /// Which request has failed, on which host, and what was recorded of it; oldest first.
+    pub fn poll_flight(&mut self) -> Option<(RequestId, String, Flight)> {
         self.shared.flights.as_mut()?.pop_front()
     }
 
-    /// What was recorded of everything that is under way, jump hosts included, with the names of the hosts; in the order of
-    /// the requests.
+    /// The same of everything that is under way, jump hosts included; in the order of the requests.
     #[must_use]
-    pub fn flights(&self) -> Vec<(&str, &Flight)> {
+    pub fn flights(&self) -> Vec<(RequestId, &str, &Flight)> {
         let mut jobs: Vec<&Job<K>> = self.jobs.values().collect();
         jobs.sort_unstable_by_key(|job| job.request.id);
         jobs.into_iter()
-            .map(|job| (job.request.host.as_str(), &job.flight))
+            .map(|job| (job.request.id, job.request.host.as_str(), &job.flight))
             .collect()
     }
 }

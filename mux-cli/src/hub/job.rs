@@ -364,7 +364,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         if self.flight.take_news()
             && let Some(flights) = &mut cx.shared.flights
         {
-            flights.push_back((self.request.host.clone(), self.flight.clone()));
+            let Request { id, host, .. } = &self.request;
+            flights.push_back((*id, host.clone(), self.flight.clone()));
         }
     }
 

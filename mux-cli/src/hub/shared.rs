@@ -40,6 +40,6 @@ pub(super) struct Shared<K> {
     pub(super) max_window: u32,
     /// Nothing more is to start, not even once more.
     pub(super) held: bool,
-    /// What was recorded of those that failed, if anybody wants to know: names of hosts with it.
-    pub(super) flights: Option<VecDeque<(String, Flight)>>,
+    /// What was recorded of those that failed, and the names of their hosts, if anybody wants to know.
+    pub(super) flights: Option<VecDeque<(RequestId, String, Flight)>>,
 }

@@ -250,8 +250,8 @@ impl Engine {
                 self.hub.answer(now, &mut self.net, ticket, answer);
             } else if let Some(event) = self.hub.poll_event() {
                 self.tell(event);
-            } else if let Some((host, flight)) = self.hub.poll_flight() {
-                self.show_flight(&host, &flight);
+            } else if let Some((request, host, flight)) = self.hub.poll_flight() {
+                self.show_flight(request, &host, &flight);
             } else {
                 break;
             }

@@ -1,7 +1,7 @@
 //! Who is shown what the flight recorder has: standard error with `-vv`, else the log. What is recorded is the hub's.
 
 use super::engine::Engine;
-use crate::hub::{Flight, Level};
+use crate::hub::{Flight, Level, RequestId};
 
 /// Who is shown it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,15 +38,15 @@ impl Engine {
         }
     }
 
-    /// What went before something failed.
-    pub(super) fn show_flight(&mut self, host: &str, flight: &Flight) {
-        let lines = flight.lines();
-        match self.flights.0 {
-            To::Log => lines.iter().for_each(|line| log::info!("{host}: {line}")),
-            To::Stderr => {
-                for line in lines {
-                    self.say(Level::Verbose, format!("{host}: {line}"));
-                }
+    /// What went before something failed. A jump host is no target, and goes by its own name.
+    pub(super) fn show_flight(&mut self, request: RequestId, host: &str, flight: &Flight) {
+        let index = usize::try_from(request.0).unwrap_or(usize::MAX);
+        let target = self.targets.get(index);
+        let name = target.map_or(host, |target| target.text.as_str()).to_owned();
+        for line in flight.lines() {
+            match self.flights.0 {
+                To::Log => log::info!("{name}: {line}"),
+                To::Stderr => self.say(Level::Verbose, format!("{name}: {line}")),
             }
         }
     }
@@ -56,13 +56,12 @@ impl Engine {
         if !self.flights.are_read() {
             return;
         }
-        let flights = self.hub.flights();
-        let flights: Vec<(String, Flight)> = flights
-            .into_iter()
-            .map(|(host, flight)| (host.to_owned(), flight.clone()))
+        let flights = self.hub.flights().into_iter();
+        let flights: Vec<(RequestId, String, Flight)> = flights
+            .map(|(request, host, flight)| (request, host.to_owned(), flight.clone()))
             .collect();
-        for (host, flight) in flights {
-            self.show_flight(&host, &flight);
+        for (request, host, flight) in flights {
+            self.show_flight(request, &host, &flight);
         }
     }
 }

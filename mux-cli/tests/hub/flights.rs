@@ -38,8 +38,8 @@ fn check(behaviour: Behaviour, lines: &[&[&str]]) {
     sim.host(1, behaviour);
     sim.run();
     let mut shown = Vec::new();
-    while let Some((host, flight)) = sim.hub.poll_flight() {
-        assert_eq!(host, "host1");
+    while let Some((request, host, flight)) = sim.hub.poll_flight() {
+        assert_eq!((request, host.as_str()), (RequestId(1), "host1"));
         shown.push(flight.lines());
     }
     assert_eq!(shown, lines);
@@ -80,7 +80,7 @@ fn what_is_under_way_can_be_looked_at() {
     let flights = sim.hub.flights();
     let shown: Vec<(&str, Vec<String>)> = flights
         .iter()
-        .map(|(host, flight)| (*host, flight.lines()))
+        .map(|(_, host, flight)| (*host, flight.lines()))
         .collect();
     assert_eq!(
         shown,
@@ -95,5 +95,5 @@ fn what_is_under_way_can_be_looked_at() {
     sim.hub
         .cancel(sim.now, &mut sim.net, RequestId(1), Reason::Interrupted);
     let flights = sim.hub.flights();
-    assert_eq!(flights[0].1.lines().last().unwrap(), "+1.000000 cancel");
+    assert_eq!(flights[0].2.lines().last().unwrap(), "+1.000000 cancel");
 }

@@ -53,6 +53,15 @@ fn what_went_before_an_error_stands_in_the_log() {
 }
 
 #[test]
+fn targets_that_differ_in_a_port_are_told_apart() {
+    let rig = mistaken();
+    let target = format!("web1:{}", rig.port);
+    let ran = rig.run(&["-vv", "-w", &target, "--", "true"]);
+    let shown = lines(&ran.stderr, "mux: web1:PORT: +");
+    assert_eq!(shown[..7], TO_HOST_KEY, "{}", ran.stderr);
+}
+
+#[test]
 fn sigusr1_shows_what_runs_and_no_byte_of_what_it_said() {
     let rig = Rig::new();
     let mut child = rig
