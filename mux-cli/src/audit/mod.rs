@@ -108,3 +108,46 @@ impl Audit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    /// The longest record that there is arrives whole.
+    fn check(to: AuditLog) {
+        let dir = tempfile::Builder::new().prefix("mux-audit").tempdir().unwrap();
+        let path = dir.path().join("log");
+        let log = UnixDatagram::bind(&path).unwrap();
+        let run = Run {
+            targets: "\u{1}".repeat(record::MAX_TARGETS),
+            ..record::tests::run(&[b'\n'; record::MAX_COMMAND])
+        };
+        let preferences = AuditPreferences {
+            to,
+            socket: Some(path),
+            required: false,
+        };
+        let now = Instant::now();
+        let mut audit = Audit::new(&preferences, now, run).unwrap();
+        assert_eq!(audit.begin(), Ok(()));
+        let (ending, took) = record::tests::ending();
+        assert_eq!(audit.end(now + took, &ending), Ok(()));
+        let mut expected = [audit.encoded(None), audit.encoded(Some((&ending, took)))].into_iter();
+        let mut buffer = vec![0; 1024 * 1024];
+        log.set_nonblocking(true).unwrap();
+        while let Ok(length) = log.recv(&mut buffer) {
+            assert_eq!(buffer.get(..length), expected.next().as_deref());
+        }
+        assert_eq!(expected.next(), None);
+    }
+
+    #[test]
+    fn the_longest_record_fits_into_a_datagram() {
+        check(AuditLog::Journal);
+        check(AuditLog::Syslog);
+    }
+}

@@ -142,7 +142,7 @@ fn quoted(value: &[u8], limit: usize) -> (String, bool) {
             '"' | '\\' => format!("\\{c}"),
             '\n' => "\\n".to_owned(),
             '\t' => "\\t".to_owned(),
-            c if c.is_control() => format!("\\u{{{:x}}}", u32::from(c)),
+            c if is_unseen(c) => format!("\\u{{{:x}}}", u32::from(c)),
             c => c.to_string(),
         });
         let invalid = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));
@@ -156,6 +156,14 @@ fn quoted(value: &[u8], limit: usize) -> (String, bool) {
     }
     text.push('"');
     (text, false)
+}
+
+/// Controls, separators of lines, and what turns the direction of writing around (UAX #9): with these a line of the log
+/// would show another command than the one that ran.
+fn is_unseen(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
+    c.is_control() || turns
 }
 
 #[cfg(test)]
@@ -221,7 +229,7 @@ pub(super) mod tests {
             |value: &[u8], text: &str| assert_eq!(quoted(value, 4096), (text.to_owned(), false));
         check_quoted(b"echo \"a\\b\"\n\tid", r#""echo \"a\\b\"\n\tid""#);
         check_quoted(b"\x1b[31m \xff \xc3\xbc", "\"\\u{1b}[31m \\xff ü\"");
-        check_quoted("\u{9b}".as_bytes(), r#""\u{9b}""#);
+        check_quoted("\u{9b}a\u{202e}b".as_bytes(), r#""\u{9b}a\u{202e}b""#);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use mux_ssh::client::ChannelId;
 
+use super::happening::Kind;
 use super::job::Job;
 use super::pace::{self, Door};
 use super::phase::{Phase, Session};
@@ -24,6 +25,7 @@ const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 impl<K: Copy + Eq + Hash> Job<K> {
     /// The first step out of the queue.
     pub(super) fn begin<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        self.flight.note(cx.now, Kind::Begin.alone());
         match &self.request.transport {
             Transport::Ssh(_) => self.ask(cx, Action::Prepare),
             Transport::Local => self.begin_local(cx),
@@ -215,6 +217,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         };
         match result {
             Ok((key, channel)) => {
+                self.flight.note(cx.now, Kind::Connect.alone());
                 cx.shared.by_link.insert(key, id);
                 race.runners.push(Runner {
                     key,

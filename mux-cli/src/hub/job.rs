@@ -14,7 +14,8 @@ use super::phase::{Phase, Session};
 use super::shared::Context;
 use super::stdin::Feed;
 use super::{
-    Action, Event, Failure, Level, Links, NoLink, Outcome, Prepared, Request, Route, Stage, Status, Ticket,
+    Action, Event, Failure, Flight, Level, Links, NoLink, Outcome, Prepared, Request, Route, Stage, Status,
+    Ticket,
 };
 use super::{Timings, outcome};
 
@@ -81,6 +82,7 @@ pub(super) struct Job<K> {
     pub(super) other_way_asked: bool,
     /// The system's `ssh`, where that is the transport.
     pub(super) child: Option<Child>,
+    pub(super) flight: Flight,
     pub(super) last_heard: Instant,
     pub(super) silent: bool,
     pub(super) wake: Option<Instant>,
@@ -121,6 +123,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             unread: Unread::default(),
             other_way_asked: false,
             child: None,
+            flight: Flight::new(now),
             last_heard: now,
             silent: false,
             wake: None,
@@ -315,6 +318,9 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
         if matches!(self.phase, Phase::Over) {
             return;
         }
+        if error.is_some() {
+            self.show_flight(cx);
+        }
         let (status, error) = match self.caution.doubted {
             Some(_) => outcome::in_doubt(status, error),
             None => (status, error),
@@ -351,6 +357,16 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             outcome,
         });
         self.schedule(cx);
+    }
+
+    /// Something failed: what went before may be wanted, once.
+    pub(super) fn show_flight<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+        if self.flight.take_news()
+            && let Some(flights) = &mut cx.shared.flights
+        {
+            let Request { id, host, .. } = &self.request;
+            flights.push_back((*id, host.clone(), self.flight.clone()));
+        }
     }
 
     /// Gives back links and places, and leaves the phase.

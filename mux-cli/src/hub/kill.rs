@@ -8,6 +8,7 @@ use bytes::Bytes;
 use mux_proto::Protocol;
 use mux_ssh::client::{ChannelId, Event, Exec, Stdin};
 
+use super::happening::Kind;
 use super::job::Job;
 use super::phase::Phase;
 use super::shared::Context;
@@ -68,6 +69,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if self.killing.is_some() || matches!(self.phase, Phase::Over) {
             return;
         }
+        self.flight.note(cx.now, Kind::Cancel.alone());
         let mut killing = Killing {
             reason,
             step: Step::Asked,

@@ -4,6 +4,7 @@ use std::hash::Hash;
 
 use bytes::Bytes;
 
+use super::happening::Kind;
 use super::job::{Ended, Job};
 use super::phase::Phase;
 use super::shared::Context;
@@ -13,6 +14,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     pub(super) fn begin_local<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         match cx.links.spawn(&self.request) {
             Ok(key) => {
+                self.flight.note(cx.now, Kind::Spawn.alone());
                 cx.shared.by_link.insert(key, self.request.id);
                 self.tries = 1;
                 self.lacking = None;

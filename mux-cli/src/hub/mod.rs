@@ -14,6 +14,8 @@ mod countdown;
 mod drain;
 mod ending;
 mod event;
+mod flight;
+mod happening;
 mod hop;
 mod host_certificate;
 mod host_key;
@@ -47,6 +49,7 @@ use std::time::Instant;
 
 pub use event::{Event, Failure, Level, Outcome, RequestId, Stage, Status, StreamKind, Timings};
 
+pub use flight::Flight;
 pub use host_certificate::{Shown, Vouching, vouching};
 pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
@@ -60,6 +63,7 @@ pub use request::{
 pub use source::Source;
 
 use children::Children;
+use happening::{Happening, Kind};
 use hop::{Note, Role};
 use ids::IdMap;
 use job::Job;
@@ -105,6 +109,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
                 lingering: linger::Lingering::default(),
                 max_window: window::fair(fanout.min(expected)),
                 held: false,
+                flights: None,
             },
         }
     }
@@ -127,6 +132,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             if job.ticket() != ticket {
                 return;
             }
+            job.flight.note(cx.now, Happening::from(&answer));
             match answer {
                 Answer::Prepared(prepared) => job.prepared(cx, prepared),
                 Answer::Resolved(result) => job.resolved(cx, result),
@@ -150,16 +156,22 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         if matches!(event, LinkEvent::Closed(_) | LinkEvent::Exited { .. }) {
             self.shared.by_link.remove(&key);
         }
-        self.with_job(now, links, request, |job, cx| match event {
-            LinkEvent::Connected => job.connected(cx, key),
-            LinkEvent::Client(said) => job.said(cx, key, said),
-            LinkEvent::Closed(result) => job.closed(cx, key, result),
-            LinkEvent::ProxySaid(line) => job.proxy_says(cx, &line),
-            LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
-            LinkEvent::Room => job.want_stdin(cx),
-            LinkEvent::Log { pid, data } => job.openssh_log(cx, pid, &data),
-            LinkEvent::KillerOver => job.openssh_killer_over(cx),
-            LinkEvent::Exited { rc, signal, unsent } => job.local_exit(cx, (rc, signal), unsent),
+        self.with_job(now, links, request, |job, cx| {
+            job.flight.note(cx.now, Happening::from(&event));
+            if matches!(event, LinkEvent::Closed(Err(_))) {
+                job.show_flight(cx);
+            }
+            match event {
+                LinkEvent::Connected => job.connected(cx, key),
+                LinkEvent::Client(said) => job.said(cx, key, said),
+                LinkEvent::Closed(result) => job.closed(cx, key, result),
+                LinkEvent::ProxySaid(line) => job.proxy_says(cx, &line),
+                LinkEvent::Output(stream, data) => job.local_output(cx, stream, data),
+                LinkEvent::Room => job.want_stdin(cx),
+                LinkEvent::Log { pid, data } => job.openssh_log(cx, pid, &data),
+                LinkEvent::KillerOver => job.openssh_killer_over(cx),
+                LinkEvent::Exited { rc, signal, unsent } => job.local_exit(cx, (rc, signal), unsent),
+            }
         });
         self.settle(now, links);
     }
@@ -174,6 +186,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
         count: usize,
     ) {
         if let Some(job) = self.jobs.get_mut(&request) {
+            job.flight.note(now, Kind::Consumed.of(count));
             job.consume(
                 &mut Context {
                     now,

@@ -13,6 +13,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use mux_ssh::Printable;
 
+use super::happening::Kind;
 use super::job::{Ended, Job};
 use super::phase::Phase;
 use super::shared::Context;
@@ -78,6 +79,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     pub(super) fn spawn_openssh<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         match cx.links.spawn(&self.request) {
             Ok(key) => {
+                self.flight.note(cx.now, Kind::Spawn.alone());
                 cx.shared.by_link.insert(key, self.request.id);
                 self.tries += 1;
                 self.lacking = None;

@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use mux_ssh::client::{ChannelFailure, ChannelId, DirectTcpip};
 
+use super::happening::Kind;
 use super::hop::Note;
 use super::job::Job;
 use super::pace::Door;
@@ -53,6 +54,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.tries += 1;
         match cx.links.ride(carrier, channel, client) {
             Ok(key) => {
+                self.flight.note(cx.now, Kind::Ride.alone());
                 cx.shared.by_link.insert(key, self.request.id);
                 self.connect.start(cx.now);
                 self.establish(cx, key, door, command, since);

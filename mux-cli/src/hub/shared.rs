@@ -9,7 +9,7 @@ use super::ids::IdMap;
 use super::linger::Lingering;
 use super::pace::{Endpoints, Fanout};
 use super::parked::Parking;
-use super::{Action, Event, Links, NoLink, RequestId, Ticket};
+use super::{Action, Event, Flight, Links, NoLink, RequestId, Ticket};
 
 /// What the steps of a job may touch besides the job.
 #[derive(Debug)]
@@ -40,4 +40,6 @@ pub(super) struct Shared<K> {
     pub(super) max_window: u32,
     /// Nothing more is to start, not even once more.
     pub(super) held: bool,
+    /// What was recorded of those that failed, and the names of their hosts, if anybody wants to know.
+    pub(super) flights: Option<VecDeque<(RequestId, String, Flight)>>,
 }

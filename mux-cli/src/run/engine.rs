@@ -4,9 +4,9 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use mux_core::{Key, Mailbox};
 
+use super::flights::Flights;
 use super::input::Input;
 use super::net::{Heard, Net};
 use super::outside::Outside;
@@ -19,7 +19,6 @@ use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, StreamKind};
 use crate::output::{Credit, Destination, Output};
 use crate::plan::ExitRule;
 use crate::targets::Target;
-use crate::words;
 use crate::writer::{Report, Writer};
 
 /// Output is handed to the writer this often, unless there is much of it or it is the last. Each time wakes two threads,
@@ -53,7 +52,7 @@ pub(super) struct Engine {
     /// A question stands where output would go: nothing is written behind it until somebody has answered.
     hushed: bool,
     /// Bytes for the output since it was last handed over; what is not output of a host counts as one.
-    fresh: usize,
+    pub(super) fresh: usize,
     /// Nothing is handed over before, unless there is reason.
     hand_over_next: Option<Instant>,
     /// The writer had no room for everything.
@@ -64,7 +63,8 @@ pub(super) struct Engine {
     /// Not waiting for hosts any more, and only until then for the writer.
     pub(super) leave_by: Option<Instant>,
     pub(super) over: bool,
-    recording: Option<Recording>,
+    pub(super) recording: Option<Recording>,
+    pub(super) flights: Flights,
 }
 
 impl Engine {
@@ -96,6 +96,7 @@ impl Engine {
             leave_by: None,
             over: false,
             recording: None,
+            flights: Flights::default(),
         }
     }
 
@@ -183,25 +184,6 @@ impl Engine {
         Ok(())
     }
 
-    /// The run is to be recorded here.
-    pub(super) fn record(&mut self, recording: Recording) {
-        if let Some(words) = recording.lost_words() {
-            self.output.complain(&words);
-            self.fresh += 1;
-        }
-        self.recording = Some(recording);
-    }
-
-    fn record_end(&mut self, status: u8) {
-        let Some(recording) = &mut self.recording else {
-            return;
-        };
-        let words = recording.end(self.net.now(), status, self.cut, self.output.tally());
-        if let Some(words) = words.filter(|_| !self.stderr_failed) {
-            self.writer.write_last(&[Bytes::from(words::line(&words))]);
-        }
-    }
-
     /// Waits for the next thing. Time for which the process stood still is nobody's.
     fn turn(&mut self, now: Instant) -> io::Result<Instant> {
         let wait = self.wait(now);
@@ -268,6 +250,8 @@ impl Engine {
                 self.hub.answer(now, &mut self.net, ticket, answer);
             } else if let Some(event) = self.hub.poll_event() {
                 self.tell(event);
+            } else if let Some((request, host, flight)) = self.hub.poll_flight() {
+                self.show_flight(request, &host, &flight);
             } else {
                 break;
             }

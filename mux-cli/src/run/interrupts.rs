@@ -32,7 +32,10 @@ impl Engine {
             }
             number if number == Number::TSTP.as_raw() => return self.outside.suspend(),
             number if number == Number::CONT.as_raw() => return self.outside.continued(),
-            _ => return self.say_running(now),
+            _ => {
+                self.say_running(now);
+                return self.show_flights();
+            }
         };
         let order = self.stop.on_signal(signal);
         self.cut = self.cut.or(self.stop.cut());

@@ -15,6 +15,7 @@ mod engine;
 mod expected;
 mod fallback;
 mod feeding;
+mod flights;
 mod forwarding;
 mod forwards;
 mod further_keys;

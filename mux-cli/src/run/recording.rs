@@ -3,8 +3,10 @@
 
 use std::time::Instant;
 
+use bytes::Bytes;
 use nix::unistd::Uid;
 
+use super::engine::Engine;
 use crate::audit::{Audit, Ending, Loss, Run};
 use crate::exit::Cut;
 use crate::files;
@@ -12,6 +14,7 @@ use crate::output::Tally;
 use crate::plan::{Action, Plan};
 use crate::preferences::{AuditLog, AuditPreferences};
 use crate::targets::{Target, fold};
+use crate::words;
 
 /// Who has logged in, by the kernel; a number of ten digits at most.
 const LOGIN_UID: &str = "/proc/self/loginuid";
@@ -69,25 +72,41 @@ impl Recording {
     }
 
     /// That the beginning is not recorded, if it isn't.
-    pub(super) fn lost_words(&self) -> Option<String> {
-        self.lost.as_ref().map(words)
+    fn lost_words(&self) -> Option<String> {
+        self.lost.as_ref().map(lost)
     }
 
     /// Records how the run ended. What could not be recorded is returned in words, if that was not said before.
-    pub(super) fn end(
-        &mut self,
-        now: Option<Instant>,
-        status: u8,
-        cut: Option<Cut>,
-        tally: &Tally,
-    ) -> Option<String> {
+    fn end(&mut self, now: Option<Instant>, status: u8, cut: Option<Cut>, tally: &Tally) -> Option<String> {
         let ending = Ending::new(status, cut.map(Cut::name), tally);
         let ended = self.audit.end(now.unwrap_or(self.started), &ending);
-        ended.err().as_ref().map(words)
+        ended.err().as_ref().map(lost)
     }
 }
 
-fn words(loss: &Loss) -> String {
+impl Engine {
+    /// The run is to be recorded here.
+    pub(super) fn record(&mut self, recording: Recording) {
+        if let Some(words) = recording.lost_words() {
+            self.output.complain(&words);
+            self.fresh += 1;
+        }
+        self.recording = Some(recording);
+    }
+
+    /// The run ends with this status.
+    pub(super) fn record_end(&mut self, status: u8) {
+        let Some(recording) = &mut self.recording else {
+            return;
+        };
+        let words = recording.end(self.net.now(), status, self.cut, self.output.tally());
+        if let Some(words) = words.filter(|_| !self.stderr_failed) {
+            self.writer.write_last(&[Bytes::from(words::line(&words))]);
+        }
+    }
+}
+
+fn lost(loss: &Loss) -> String {
     format!("audit: {loss}; this run is not recorded as [audit] of the configuration asks")
 }
 

@@ -13,6 +13,7 @@ use super::config::{self, Configuration};
 use super::early::Early;
 use super::engine::Engine;
 use super::fallback::{self, Fallback};
+use super::flights::Flights;
 use super::forwarding;
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
@@ -324,6 +325,7 @@ fn run(
     for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
     }
+    engine.watch_flights(Flights::new(plan.verbose));
     if let Some(recording) = Recording::begin(&preferences.audit, now, plan, &engine.targets)? {
         engine.record(recording);
     }

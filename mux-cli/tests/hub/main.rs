@@ -10,6 +10,7 @@
 mod children;
 mod deadlines;
 mod far;
+mod flights;
 mod jumps;
 mod login;
 mod openssh;

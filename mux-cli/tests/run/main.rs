@@ -13,6 +13,7 @@ mod configuration;
 mod directories;
 mod environment;
 mod failures;
+mod flights;
 mod forwarding;
 mod further_keys;
 mod host_keys;

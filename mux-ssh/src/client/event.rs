@@ -33,6 +33,14 @@ pub struct ChannelId {
     pub(crate) generation: u32,
 }
 
+impl ChannelId {
+    /// Our number of the channel, as it stands in packets (RFC 4254 §5.1).
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.slot
+    }
+}
+
 /// A question to the owner that waits for its answer. Answers to a question that is no longer open change nothing. The
 /// default is the first of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
