@@ -41,7 +41,7 @@ impl<P: Protocol> Link<P> {
                 match self.io.write(queue, last) {
                     Ok(written) => {
                         queue.advance(written.count);
-                        self.writable = written.count == written.offered || !self.io.is_socket();
+                        self.writable = written.count == written.offered || !self.io.is_queue();
                     }
                     Err(error) => write_failed(error.kind(), &mut self.writable, &mut self.write_error),
                 }
