@@ -262,7 +262,7 @@ async fn main() -> Result<(), Failure> {
     }
     let begin = Instant::now();
     let mut count = None;
-    let mut each = match what.as_str() {
+    let each = match what.as_str() {
         "call" => keep_calling(opener, hops, seconds).await?,
         "calls" => together(vec![opener; CALLERS], hops, seconds).await?,
         "many" => {
@@ -284,7 +284,11 @@ async fn main() -> Result<(), Failure> {
         }
         other => return Err(format!("nothing is known of `{other}`").into()),
     };
-    let took = begin.elapsed().as_secs_f64();
+    print(&what, hops, begin.elapsed().as_secs_f64(), each, count);
+    Ok(())
+}
+
+fn print(what: &str, hops: u8, took: f64, mut each: Vec<Duration>, count: Option<f64>) {
     each.sort_unstable();
     let quantile = |percent: usize| {
         let place = each.len().saturating_sub(1) * percent / 100;
@@ -298,7 +302,6 @@ async fn main() -> Result<(), Failure> {
         quantile(50),
         quantile(99),
     );
-    Ok(())
 }
 
 async fn together(openers: Vec<Opener>, hops: u8, seconds: f64) -> Result<Vec<Duration>, Failure> {
