@@ -10,7 +10,6 @@ use mio::unix::SourceFd;
 use mux_proto::SendQueue;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 use socket2::{Domain, Socket, Type};
 
 use crate::{Key, Reactor};
@@ -150,15 +149,10 @@ impl Io {
         }
     }
 
-    /// One write of everything that waits, or of as many pieces as one call takes. `last` says that the stream is closed
-    /// once it has left: a goodbye and the end of a TCP connection then travel in one segment, which spares both sides
-    /// and all between them a packet.
-    pub(crate) fn write(&mut self, queue: &SendQueue, last: bool) -> io::Result<Written> {
+    /// One write of everything that waits, or of as many pieces as one call takes.
+    pub(crate) fn write(&mut self, queue: &SendQueue) -> io::Result<Written> {
         if let Some(chunk) = queue.as_one_chunk() {
             let count = match self {
-                Self::Tcp(tcp) if last => {
-                    rustix::net::send(tcp, chunk, SendFlags::MORE | SendFlags::NOSIGNAL)?
-                }
                 Self::Tcp(tcp) => tcp.write(chunk)?,
                 Self::Unix(unix) => unix.write(chunk)?,
                 Self::Duplex {

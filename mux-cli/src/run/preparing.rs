@@ -2,7 +2,7 @@
 //! agents, known_hosts and memory together; decides nothing that one of them decides.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::agents::Listing;
 use super::net::Net;
@@ -13,17 +13,13 @@ use super::wall_clock;
 use crate::hub::{Answer, KeyId, Prepared, Ticket};
 use crate::keyring::Keyring;
 
-/// The hosts of this long share one look at the key files: with the default ones that is two dozen system calls, and
-/// whoever renews a key in the middle of a run leaves the old one valid for longer.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
 /// What is offered for a profile.
 #[derive(Debug)]
 pub(super) struct Offered {
     /// Kept beside its offers, so that its address names no other one.
     _profile: Arc<Profile>,
     pub(super) offers: Arc<Offers>,
-    /// When the files were last looked at.
+    /// The turn in which the files were last looked at.
     looked: Instant,
 }
 
@@ -41,11 +37,8 @@ impl Offered {
         if self.offers.has_opened(keyring) {
             return false;
         }
-        if now.saturating_duration_since(self.looked) < LOOK_EVERY {
-            return true;
-        }
-        self.looked = now;
-        self.offers.is_as_on_disk(keyring)
+        // With the default ones, a look at the files is two dozen system calls: the hosts of one turn share it.
+        std::mem::replace(&mut self.looked, now) == now || self.offers.is_as_on_disk(keyring)
     }
 }
 

@@ -37,8 +37,7 @@ impl<P: Protocol> Link<P> {
             // Pulled until it had no more to give, or until the queue was full?
             let more = !queue.has_room();
             if self.writable {
-                let last = !more && is_last(&self.protocol, self.error.as_ref());
-                match self.io.write(queue, last) {
+                match self.io.write(queue) {
                     Ok(written) => {
                         queue.advance(written.count);
                         self.writable = written.count == written.offered || !self.io.is_queue();
@@ -100,11 +99,6 @@ impl<P: Protocol> Link<P> {
         }
         shut
     }
-}
-
-/// Whether the stream is closed as soon as what the protocol has given so far has left.
-fn is_last<P: Protocol>(protocol: &P, error: Option<&LinkError<P::Error>>) -> bool {
-    error.is_none() && protocol.poll_close() == Some(Close::Both)
 }
 
 fn write_failed(kind: ErrorKind, writable: &mut bool, failed: &mut Option<ErrorKind>) {
