@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use mux_proto::body::{Exec, Exit, Goodbye, Hello, Log, Open, Reset, ResetCode, Route, check_item};
+use mux_proto::body::{Exec, Exit, Goodbye, Hello, Log, Open, Reset, Route, check_item};
 use mux_proto::connection::{Config, Event, Role, Stream};
 use mux_proto::frame::{Frame, Header, Kind, NodeId};
 use mux_proto::{Connection, Protocol, SendQueue};
@@ -55,7 +55,7 @@ pub(crate) fn frame_body(data: &[u8]) {
 }
 
 /// A connection whose owner echoes, and a peer that is the input: what it answers are frames, and what it holds is
-/// bounded. The first byte chooses the end, whether a greeting precedes, how the input is cut, and whether it relays.
+/// bounded. The first byte chooses the end, whether a greeting precedes, and how the input is cut.
 pub(crate) fn connection(now: Instant, data: &[u8]) {
     let Some((choice, data)) = data.split_first() else {
         return;
@@ -64,7 +64,6 @@ pub(crate) fn connection(now: Instant, data: &[u8]) {
     let config = Config {
         names: Some((NodeId(1), NodeId(2))),
         max_channels: 3,
-        relays: choice & 4 == 0,
         ..Config::new(role)
     };
     let mut connection = Connection::new(now, config);
@@ -128,13 +127,6 @@ fn echo(connection: &mut Connection, event: Event) {
     } else if let Event::Finished(channel) = event {
         // One that is gone, or has its result, refuses it.
         let _ = connection.give_result(channel, Bytes::from_static(b"\xa0"));
-    } else if let Event::Transit(frame) = event {
-        // Half of them are refused, the others pass on over the same link; one that has ended takes nothing.
-        if frame.header.channel & 1 == 0 {
-            connection.refuse(frame.header, ResetCode::NoRoute);
-        } else {
-            let _ = connection.relay(frame);
-        }
     }
 }
 
