@@ -55,6 +55,8 @@ pub(crate) enum Io {
     Duplex {
         read: OwnedFd,
         write: Option<OwnedFd>,
+        /// Both are pipes or sockets.
+        are_queues: bool,
     },
     Memory,
 }
@@ -78,11 +80,11 @@ impl Io {
             }
             Stream::Unix(unix) => Self::Unix(unix),
             Stream::Duplex(read, write) => {
-                set_nonblocking(&read)?;
-                set_nonblocking(&write)?;
+                let are_queues = set_nonblocking(&read)? & set_nonblocking(&write)?;
                 Self::Duplex {
                     read,
                     write: Some(write),
+                    are_queues,
                 }
             }
             Stream::Memory => Self::Memory,
@@ -96,7 +98,7 @@ impl Io {
         match self {
             Self::Tcp(tcp) => reactor.attach(key, tcp, both),
             Self::Unix(unix) => reactor.attach(key, unix, both),
-            Self::Duplex { read, write } => {
+            Self::Duplex { read, write, .. } => {
                 reactor.attach(key, &mut SourceFd(&read.as_raw_fd()), Interest::READABLE)?;
                 match write {
                     Some(write) => reactor.attach(key, &mut SourceFd(&write.as_raw_fd()), Interest::WRITABLE),
@@ -111,7 +113,7 @@ impl Io {
     pub(crate) fn detach(&mut self, reactor: &mut Reactor) {
         match self {
             Self::Tcp(_) | Self::Unix(_) | Self::Memory => {}
-            Self::Duplex { read, write } => {
+            Self::Duplex { read, write, .. } => {
                 reactor.detach(&mut SourceFd(&read.as_raw_fd()));
                 if let Some(write) = write {
                     reactor.detach(&mut SourceFd(&write.as_raw_fd()));
@@ -126,6 +128,16 @@ impl Io {
 
     pub(crate) fn is_socket(&self) -> bool {
         matches!(self, Self::Tcp(_) | Self::Unix(_))
+    }
+
+    /// Whether a short read has emptied it and a short write has filled it, so that the system tells when that changes. Not
+    /// so for terminals, which give one line at a time, and files.
+    pub(crate) fn is_queue(&self) -> bool {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => true,
+            Self::Duplex { are_queues, .. } => *are_queues,
+            Self::Memory => false,
+        }
     }
 
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -220,16 +232,17 @@ impl Bound {
     }
 }
 
-/// Regular files never block, and their flag is left alone: the open file may be shared.
-fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
-    if FileType::from_raw_mode(fstat(fd)?.st_mode) == FileType::RegularFile {
-        return Ok(());
+/// Regular files never block, and their flag is left alone: the open file may be shared. `true` for pipes and sockets.
+fn set_nonblocking(fd: &OwnedFd) -> io::Result<bool> {
+    let kind = FileType::from_raw_mode(fstat(fd)?.st_mode);
+    if kind == FileType::RegularFile {
+        return Ok(false);
     }
     let flags = fcntl_getfl(fd)?;
     if !flags.contains(OFlags::NONBLOCK) {
         fcntl_setfl(fd, flags | OFlags::NONBLOCK)?;
     }
-    Ok(())
+    Ok(matches!(kind, FileType::Fifo | FileType::Socket))
 }
 
 impl Listener {

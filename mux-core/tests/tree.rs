@@ -104,6 +104,23 @@ fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
+/// A process that stands still until this goes: a test that fails leaves none behind.
+struct Stopped(u32);
+
+impl Stopped {
+    fn new(pid: u32) -> Self {
+        signal(pid, Signal::STOP);
+        Self(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // One that was killed meanwhile needs nothing.
+        let _ = Pid::from_raw(self.0.cast_signed()).map(|pid| kill_process(pid, Signal::CONT));
+    }
+}
+
 fn resident(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -190,7 +207,7 @@ fn a_receiver_that_is_killed_in_mid_transfer_frees_what_it_held() {
             .find(|pid| !known.contains(pid))
             .unwrap();
         // It stands still, so that the transfer is in its middle.
-        signal(victim_pid, Signal::STOP);
+        let _stopped = Stopped::new(victim_pid);
         let calls: Vec<Call> = (0..20)
             .map(|_| root.open(victim, "count", number(0)).unwrap())
             .collect();
@@ -227,7 +244,7 @@ fn a_receiver_that_stops_costs_the_relay_its_windows_and_nobody_else_anything() 
         Happened::Result(number(8 * MIB))
     );
     let before = resident(relay_pid);
-    signal(stopped_pid, Signal::STOP);
+    let standing = Stopped::new(stopped_pid);
     let calls: Vec<Call> = (0..CHANNELS)
         .map(|_| root.open(stopped, "count", number(0)).unwrap())
         .collect();
@@ -249,8 +266,40 @@ fn a_receiver_that_stops_costs_the_relay_its_windows_and_nobody_else_anything() 
         grown <= 2 * CHANNELS * INITIAL_CREDIT as usize + 4 * MIB,
         "{grown} bytes more"
     );
-    signal(stopped_pid, Signal::CONT);
+    drop(standing);
     assert_eq!(transfer(&mut root, stopped, MIB), Happened::Result(number(MIB)));
+}
+
+#[test]
+fn small_pieces_that_wait_do_not_keep_what_was_read_beside_them() {
+    const CHANNELS: usize = 64;
+    const PIECE: usize = 4 * 1024;
+    let mut root = root();
+    let relay = root.start().unwrap();
+    let stopped = root.start_beneath(relay).unwrap();
+    let relay_pid = root.pid(relay).unwrap();
+    let stopped_pid = children_of(relay_pid)[0];
+    let other = root.start_beneath(relay).unwrap();
+    transfer(&mut root, other, MIB);
+    let before = resident(relay_pid);
+    let standing = Stopped::new(stopped_pid);
+    let calls: Vec<Call> = (0..CHANNELS)
+        .map(|_| root.open(stopped, "count", number(0)).unwrap())
+        .collect();
+    for _ in 0..INITIAL_CREDIT as usize / PIECE {
+        for &call in &calls {
+            assert_eq!(root.send(call, PIECE), PIECE);
+            let len = MIB / 8;
+            assert_eq!(transfer(&mut root, other, len), Happened::Result(number(len)));
+        }
+    }
+    let windows = CHANNELS * INITIAL_CREDIT as usize;
+    let grown = resident(relay_pid).saturating_sub(before);
+    assert!(
+        grown <= 4 * windows + 8 * MIB,
+        "{grown} bytes more, for {windows}"
+    );
+    drop(standing);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `cargo xtask bench cold|sequence|bulk|rtt|loop|scale|idle|knownhosts|jump`: ours against others, in the same run, as whole
+//! `cargo xtask bench cold|sequence|bulk|rtt|loop|scale|idle|knownhosts|jump|router`: ours against others, in the same run, as whole
 //! processes with their children.
 //!
 //! It builds release binaries, measures them and writes what it prints as JSON below `target/bench/`, too.
@@ -18,6 +18,7 @@ mod knownhosts;
 mod loops;
 mod options;
 mod packets;
+mod router;
 mod rtt;
 mod scale;
 mod sequence;
@@ -36,7 +37,11 @@ use options::Options;
 pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     let options = Options::parse(arguments)?;
     if options.install_peers {
-        clients::install()?;
+        if options.verb == "router" {
+            router::install()?;
+        } else {
+            clients::install()?;
+        }
         if options.verb.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
@@ -51,13 +56,23 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
         "idle" => idle::run,
         "knownhosts" => knownhosts::run,
         "jump" => jump::run,
+        "router" => router::run,
         other => bail!(
-            "no benchmark `{other}`; there are cold, sequence, bulk, rtt, loop, scale, idle, knownhosts, jump"
+            "no benchmark `{other}`; there are cold, sequence, bulk, rtt, loop, scale, idle, knownhosts, jump, router"
         ),
     };
     cleanup::on_signals()?;
     if options.verb == "loop" {
         build::release(&["--package", "mux-core", "--example", "loop_bench"])?;
+    } else if options.verb == "router" {
+        build::release(&[
+            "--package",
+            "mux-core",
+            "--example",
+            "node",
+            "--example",
+            "router_bench",
+        ])?;
     } else {
         build::release(&["--package", "mux-core", "--example", "relay"])?;
         build::release(&["--package", "mux-cli", "--bin", "mux", "--example", "hold"])?;

@@ -33,7 +33,7 @@ use root::{Call, Happened, Root};
 /// Callers of `calls`.
 const CALLERS: usize = 64;
 /// What a call carries there and back: a short text as an item of CBOR.
-const ARGUMENT: &[u8] = b"\x70sixteen bytes....";
+const ARGUMENT: &[u8] = b"\x70sixteen bytes...";
 /// A message of `frames`.
 const MESSAGE: &[u8] = &[b'm'; 64];
 /// What `bulk` and `beside` pour at a time.

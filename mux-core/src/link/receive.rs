@@ -59,9 +59,9 @@ impl<P: Protocol> Link<P> {
             match self.io.read(room) {
                 Ok(0) => self.end_of_input(now),
                 Ok(count) => {
-                    // On a socket a short read has emptied it: the next bytes come with an event of their own. An
+                    // A short read has emptied a socket or pipe: the next bytes come with an event of their own. An
                     // end that was announced together with them does not.
-                    if count < size && self.io.is_socket() && !self.read_closed {
+                    if count < size && self.io.is_queue() && !self.read_closed {
                         self.readable = false;
                     }
                     self.arrived(now, scratch, gap, count);

@@ -40,7 +40,7 @@ impl<P: Protocol> Link<P> {
                 match self.io.write(queue) {
                     Ok(written) => {
                         queue.advance(written.count);
-                        self.writable = written.count == written.offered || !self.io.is_socket();
+                        self.writable = written.count == written.offered || !self.io.is_queue();
                     }
                     Err(error) => write_failed(error.kind(), &mut self.writable, &mut self.write_error),
                 }

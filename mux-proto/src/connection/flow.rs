@@ -87,8 +87,8 @@ impl Flow {
         }
         match header.kind {
             Kind::Open => self.open = Some(body),
-            Kind::Data if header.flags & FLAG_STDERR == 0 => self.unsent.push(Stream::Out, body),
-            Kind::Data => self.unsent.push(Stream::Err, body),
+            Kind::Data if header.flags & FLAG_STDERR == 0 => self.keep(Stream::Out, body),
+            Kind::Data => self.keep(Stream::Err, body),
             Kind::Credit => {
                 let more = body.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
                 self.credit = self.credit.saturating_add(more);
@@ -97,6 +97,16 @@ impl Flow {
             Kind::Result => self.end_with(Last::Result(body)),
             Kind::Reset => self.reset(body),
             Kind::Hello | Kind::Ping | Kind::Pong | Kind::Route | Kind::Log | Kind::Goodbye => {}
+        }
+    }
+
+    /// Bytes that will wait are copied: slices of the loop's read buffer would keep all of it alive, thirty times as much
+    /// as they are when what was read beside them has gone elsewhere.
+    fn keep(&mut self, stream: Stream, body: Bytes) {
+        if self.unsent.is_empty() {
+            self.unsent.push(stream, body);
+        } else {
+            self.unsent.push(stream, Bytes::copy_from_slice(&body));
         }
     }
 

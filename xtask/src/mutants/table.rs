@@ -13,6 +13,12 @@ pub(super) enum Suite {
     Cli,
     /// The hub on its simulated network.
     Hub,
+    /// The tests inside mux-proto.
+    Proto,
+    /// The tests inside mux-core.
+    Core,
+    /// A relay between peers that are bytes.
+    Relay,
 }
 
 impl Suite {
@@ -24,6 +30,9 @@ impl Suite {
             Self::Memory => &["-p", "mux-ssh", "--all-features", "--test", "hostile_memory"],
             Self::Cli => &["-p", "mux-cli", "--lib"],
             Self::Hub => &["-p", "mux-cli", "--test", "hub"],
+            Self::Proto => &["-p", "mux-proto", "--lib"],
+            Self::Core => &["-p", "mux-core", "--lib"],
+            Self::Relay => &["-p", "mux-core", "--test", "relay"],
         }
     }
 }
@@ -341,6 +350,59 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         caught_by: &[
             "client::tests::prompts::an_answer_stands_in_no_debug_output",
             "secret::tests::nothing_about_it_is_printed",
+        ],
+    },
+    Mutation {
+        name: "relay-believes-any-source",
+        edits: &[Edit {
+            file: "mux-core/src/router/judge.rs",
+            from: "if self.nodes.get(&header.source) != Some(&link) {",
+            to: "if self.nodes.get(&header.source).is_none() {",
+        }],
+        suite: Suite::Core,
+        caught_by: &["router::tests::a_source_that_does_not_lie_beneath_its_link_is_refused"],
+    },
+    Mutation {
+        name: "relay-lets-siblings-talk",
+        edits: &[Edit {
+            file: "mux-core/src/router/judge.rs",
+            from: "if self.nodes.contains_key(&header.destination) {\n            return Verdict::Refuse(ResetCode::NotAllowed);",
+            to: "if let Some(&to) = self.nodes.get(&header.destination) {\n            return Verdict::Pass { to, is_last: false };",
+        }],
+        suite: Suite::Relay,
+        caught_by: &["siblings_and_openings_from_below_are_answered"],
+    },
+    Mutation {
+        name: "relay-counts-no-credit",
+        edits: &[Edit {
+            file: "mux-core/src/router/passage.rs",
+            from: "self.credit.checked_sub(len).ok_or(ResetCode::CreditExceeded)?;",
+            to: "self.credit.saturating_sub(len);",
+        }],
+        suite: Suite::Relay,
+        caught_by: &["more_than_the_credit_costs_the_channel_at_both_ends"],
+    },
+    Mutation {
+        name: "relay-says-the-loss-before-the-data",
+        edits: &[Edit {
+            file: "mux-proto/src/connection/passing.rs",
+            from: "if before.is_empty() {",
+            to: "if before.len() < MAX_FLOWS {",
+        }],
+        suite: Suite::Proto,
+        caught_by: &["connection::tests::relaying::what_a_lost_node_had_sent_leaves_before_its_loss_is_said"],
+    },
+    Mutation {
+        name: "relay-keeps-quiet-about-a-lost-child",
+        edits: &[Edit {
+            file: "mux-core/src/relay.rs",
+            from: "let _ = above.relay_end(up, &gone);",
+            to: "let _ = (above, up);",
+        }],
+        suite: Suite::Relay,
+        caught_by: &[
+            "a_wrong_magic_is_shown_escaped_to_those_above",
+            "half_a_frame_is_said_to_those_who_waited_for_the_rest",
         ],
     },
 ];

@@ -77,12 +77,14 @@ pub(super) fn lint_reasons(tree: &Tree, found: &mut Vec<Finding>) {
     }
 }
 
-/// A member without them escapes every lint, `forbid(unsafe_code)` included. fuzz/ is a workspace of its own.
+/// A member without them escapes every lint, `forbid(unsafe_code)` included. fuzz/ is a workspace of its own, and what lies
+/// deeper are peers of benchmarks.
 pub(super) fn workspace_lints(tree: &Tree, found: &mut Vec<Finding>) {
-    for file in tree
-        .manifests()
-        .filter(|file| LAYERS.iter().any(|(name, _)| *name == file.package()))
-    {
+    for file in tree.manifests().filter(|file| {
+        LAYERS
+            .iter()
+            .any(|(name, _)| file.path == format!("{name}/Cargo.toml"))
+    }) {
         let inherits = |entry: &Entry<'_>| {
             entry.section == "lints" && entry.name == "workspace" && entry.value == "true"
         };
