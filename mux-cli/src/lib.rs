@@ -1,5 +1,6 @@
 //! Runs commands on fleets of machines: the parts that the `mux` binary is made of.
 
+pub mod daemon;
 pub mod exit;
 pub mod files;
 pub mod flags;

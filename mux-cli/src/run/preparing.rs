@@ -47,7 +47,12 @@ impl Outside {
     }
 
     /// The keys of a profile; `None` while its agent is being asked.
-    fn offers(&mut self, now: Instant, net: &mut Net, profile: &Arc<Profile>) -> Option<Arc<Offers>> {
+    pub(super) fn offers(
+        &mut self,
+        now: Instant,
+        net: &mut Net,
+        profile: &Arc<Profile>,
+    ) -> Option<Arc<Offers>> {
         // The profile is kept beside its offers, so that its address names no other one.
         let name = Arc::as_ptr(profile).addr();
         if let Some((_, offers)) = self.offers.get(&name)

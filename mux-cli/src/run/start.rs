@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use super::config::{self, Configuration};
 use super::engine::Engine;
 use super::fallback::{self, Fallback};
+use super::far::Far;
 use super::forwarding;
 use super::hosts::Hosts;
 use super::input::{Input, Opened};
@@ -25,8 +26,9 @@ use super::stop::Stop;
 use super::task::Done;
 use super::wire::Wire;
 use super::{complain, directories, limits, print, select, unsupported};
+use crate::daemon::message::Terms;
 use crate::exit;
-use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage, Status, Timings};
+use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage, Status};
 use crate::output::{Facts, Options, Output};
 use crate::plan::{Action, Plan, Transport};
 use crate::pool::Pool;
@@ -243,6 +245,14 @@ impl Ready {
         }
     }
 
+    /// Whether the daemon could carry it out.
+    fn suits_far(&self) -> bool {
+        match self {
+            Self::Ssh(prepared) => prepared.other_way.is_none() && Far::suits(&prepared.request),
+            Self::Local(_) | Self::OpenSsh(_) | Self::Unusable(_) => false,
+        }
+    }
+
     fn unusable(&self) -> Option<&str> {
         match self {
             Self::Unusable(reason) => Some(reason),
@@ -301,7 +311,11 @@ fn run(
         default_known_hosts,
     )
     .map_err(|error| limits::missing("start the thread that reads input", &error))?;
-    let net = Net::new(driver, Locals::new(descriptors.before), descriptors.links);
+    let mut net = Net::new(driver, Locals::new(descriptors.before), descriptors.links);
+    let (far, word) = match reach(plan, &ready, now, &mut net) {
+        Ok(far) => (far, None),
+        Err(word) => (None, Some(word)),
+    };
     let mut hub = Hub::new(plan.fanout, ready.len());
     hub.limit_at_once(descriptors.at_once);
     let mut engine = Engine::new(
@@ -313,6 +327,10 @@ fn run(
         Stop::new(on_terminal),
         targets,
     );
+    engine.far = far;
+    if let Some(text) = word {
+        engine.say(Level::Verbose, text);
+    }
     for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
     }
@@ -320,6 +338,31 @@ fn run(
     engine
         .run(plan.exit)
         .map_err(|error| limits::missing("go on", &error))
+}
+
+/// The daemon, if this run can use it, or why it goes on without.
+fn reach(
+    plan: &Plan,
+    ready: &[Ready],
+    now: std::time::Instant,
+    net: &mut Net,
+) -> Result<Option<Far>, String> {
+    let is_command = matches!(plan.action, Action::Run(_));
+    let suitable = ready.iter().filter(|ready| ready.suits_far()).count();
+    if !is_command || plan.sharing.never || suitable == 0 {
+        return Ok(None);
+    }
+    if suitable < ready.len() && plan.fanout < ready.len() {
+        let text =
+            "without the daemon: some targets go by ways that are this run's own, and -f counts all of them";
+        return Err(text.to_owned());
+    }
+    let terms = Terms {
+        fanout: plan.fanout,
+        expected: suitable,
+        fresh: plan.sharing.fresh,
+    };
+    Far::reach(now, net, plan.sharing, terms)
 }
 
 /// What the hub asks, with its memory and its threads.
@@ -369,15 +412,8 @@ fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>, hops:
 
 /// The end of a request whose configuration can't be used.
 fn unusable(request: RequestId, message: String) -> Event {
-    let outcome = Outcome {
-        status: Status::Unreachable,
-        rc: None,
-        signal: None,
-        error: Some(Failure::new(Stage::Dns, message)),
-        timings: Timings::default(),
-        attempts: 0,
-        retries: 0,
-    };
+    let failure = Failure::new(Stage::Dns, message);
+    let outcome = Outcome::untried(Status::Unreachable, Some(failure));
     Event::Finished { request, outcome }
 }
 
