@@ -9,6 +9,8 @@ pub(crate) mod message;
 pub(crate) mod place;
 mod serve;
 mod status;
+#[cfg(test)]
+mod tests;
 mod values;
 mod warm;
 

@@ -105,59 +105,49 @@ impl Report {
             .filter(|line| line.state == "idle")
             .count();
         let busy = self.connections.len() - idle;
-        let sum = |count: fn(&Line) -> u64| self.connections.iter().map(count).sum::<u64>();
-        let plain = [
-            (
-                "mux_uptime_seconds",
-                "gauge",
-                "Age of the process.",
-                self.age_seconds,
-            ),
-            (
-                "mux_clients",
-                "gauge",
-                "Clients that run something.",
-                number(self.clients as u64),
-            ),
-            (
-                "mux_requests_queued",
-                "gauge",
-                "Requests that wait for their turn.",
-                number(self.queued as u64),
-            ),
-            (
-                "mux_requests_finished_total",
-                "counter",
-                "Requests that have ended.",
-                number(self.finished),
-            ),
-            (
-                "mux_connections_reused_total",
-                "counter",
-                "Requests for which there was a connection.",
-                number(self.reused),
-            ),
-            (
-                "mux_bytes_sent",
-                "gauge",
-                "Bytes sent over the connections that stand.",
-                number(sum(|line| line.bytes_sent)),
-            ),
-            (
-                "mux_bytes_received",
-                "gauge",
-                "Bytes received over the connections that stand.",
-                number(sum(|line| line.bytes_received)),
-            ),
-        ];
         let mut text = String::new();
-        for (name, kind, help, value) in plain {
+        for (name, kind, help, value) in self.numbers() {
             text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
         }
         text += "# HELP mux_connections Connections, and requests on the way to one.\n# TYPE mux_connections gauge\n";
         text +=
             &format!("mux_connections{{state=\"idle\"}} {idle}\nmux_connections{{state=\"busy\"}} {busy}\n");
         text
+    }
+
+    /// Name, kind, what it means, and the number.
+    fn numbers(&self) -> [(&'static str, &'static str, &'static str, f64); 7] {
+        let sum = |count: fn(&Line) -> u64| number(self.connections.iter().map(count).sum());
+        let (sent, received) = (sum(|line| line.bytes_sent), sum(|line| line.bytes_received));
+        let (clients, queued) = (number(self.clients as u64), number(self.queued as u64));
+        let (finished, reused) = (number(self.finished), number(self.reused));
+        let (gauge, counter) = ("gauge", "counter");
+        let waiting = "Requests that wait for their turn.";
+        let saved = "Requests for which there was a connection.";
+        [
+            (
+                "mux_uptime_seconds",
+                gauge,
+                "Age of the process.",
+                self.age_seconds,
+            ),
+            ("mux_clients", gauge, "Clients that run something.", clients),
+            ("mux_requests_queued", gauge, waiting, queued),
+            (
+                "mux_requests_finished_total",
+                counter,
+                "Requests that have ended.",
+                finished,
+            ),
+            ("mux_connections_reused_total", counter, saved, reused),
+            ("mux_bytes_sent", gauge, "Bytes sent over what stands.", sent),
+            (
+                "mux_bytes_received",
+                gauge,
+                "Bytes received over what stands.",
+                received,
+            ),
+        ]
     }
 }
 

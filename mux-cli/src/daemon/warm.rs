@@ -178,3 +178,142 @@ pub(crate) fn uptime() -> Option<Duration> {
     let seconds: f64 = text.split(' ').next()?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn like(digest: u8, agent: Option<&str>) -> Likeness {
+        Likeness {
+            digest: [digest; 32],
+            agent: agent.map(Arc::from),
+        }
+    }
+
+    fn kept(key: u32, like: &Likeness) -> Kept<u32> {
+        Kept {
+            key,
+            like: like.clone(),
+            name: format!("u@h{key}:22"),
+            certificate: None,
+            rtt: Some(Duration::from_millis(7)),
+        }
+    }
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    #[test]
+    fn only_equals_are_served_and_the_last_that_was_used_goes_first() {
+        let now = Instant::now();
+        let mut warm = Warm::new(MAX_IDLE);
+        let (one, other) = (like(1, None), like(2, None));
+        for key in [1, 2] {
+            warm.keep(now, kept(key, &one));
+        }
+        assert_eq!(warm.take(now, &other), None);
+        assert_eq!(warm.take(now, &one), Some(2));
+        assert_eq!(warm.take(now, &one), Some(1));
+        assert_eq!(warm.take(now, &one), None, "both are in use");
+    }
+
+    #[test]
+    fn one_that_is_used_again_has_the_age_and_the_round_trip_of_its_beginning() {
+        let now = Instant::now();
+        let mut warm = Warm::new(MAX_IDLE);
+        let like = like(1, None);
+        warm.keep(now, kept(1, &like));
+        assert_eq!(warm.take(now, &like), Some(1));
+        let again = Kept {
+            rtt: None,
+            ..kept(1, &like)
+        };
+        warm.keep(now + seconds(60), again);
+        let connection = warm.iter().next().unwrap();
+        assert_eq!((connection.born, connection.uses), (now, 2));
+        assert_eq!(connection.kept.rtt, Some(Duration::from_millis(7)));
+    }
+
+    /// Whether a connection that is kept at the beginning serves somebody after so many seconds of idleness.
+    fn check_idle(max_idle: u64, after: u64, serves: bool) {
+        let now = Instant::now();
+        let mut warm = Warm::new(seconds(max_idle));
+        let like = like(1, None);
+        warm.keep(now, kept(1, &like));
+        let then = now + seconds(after);
+        assert_eq!(warm.take(then, &like).is_some(), serves, "{after} of {max_idle}");
+        if !serves {
+            assert!(warm.poll_timeout().unwrap() <= then, "it is looked at now");
+            assert_eq!(warm.overdue(then, None), [1]);
+            assert_eq!(warm.len(), 0);
+        }
+    }
+
+    #[test]
+    fn one_that_nobody_uses_is_kept_ten_minutes_and_not_longer() {
+        check_idle(600, 599, true);
+        check_idle(600, 600, false);
+        check_idle(60, 60, false);
+        check_idle(3600, 600, false);
+    }
+
+    #[test]
+    fn none_lives_longer_than_eight_hours_however_often_it_is_used() {
+        let mut now = Instant::now();
+        let end = now + MAX_AGE;
+        let mut warm = Warm::new(MAX_IDLE);
+        let like = like(1, None);
+        warm.keep(now, kept(1, &like));
+        while now + seconds(300) < end {
+            now += seconds(300);
+            assert_eq!(warm.take(now, &like), Some(1));
+            warm.keep(now, kept(1, &like));
+        }
+        assert_eq!(warm.take(end, &like), None);
+        assert_eq!(warm.overdue(end, None), [1]);
+    }
+
+    #[test]
+    fn none_outlives_the_socket_of_its_agent() {
+        let now = Instant::now();
+        let socket = tempfile::NamedTempFile::new().unwrap();
+        let like = like(1, socket.path().to_str());
+        let mut warm = Warm::new(MAX_IDLE);
+        warm.keep(now, kept(1, &like));
+        assert_eq!(warm.overdue(now, None), [0_u32; 0]);
+        socket.close().unwrap();
+        assert_eq!(warm.take(now, &like), None);
+        assert_eq!(warm.overdue(now, None), [1]);
+    }
+
+    #[test]
+    fn after_the_machine_has_slept_none_is_trusted() {
+        let now = Instant::now();
+        let mut warm = Warm::new(MAX_IDLE);
+        let like = like(1, None);
+        warm.keep(now, kept(1, &like));
+        assert_eq!(warm.overdue(now, Some(seconds(1000))), [0_u32; 0]);
+        let later = now + seconds(15);
+        assert_eq!(
+            warm.overdue(later, Some(seconds(1016))),
+            [0_u32; 0],
+            "clocks differ a little"
+        );
+        assert_eq!(warm.overdue(later + seconds(15), Some(seconds(4631))), [1]);
+    }
+
+    #[test]
+    fn one_whose_link_is_gone_is_forgotten() {
+        let now = Instant::now();
+        let mut warm = Warm::new(MAX_IDLE);
+        let like = like(1, None);
+        warm.keep(now, kept(1, &like));
+        assert!(warm.closed(1));
+        assert!(!warm.closed(1));
+        assert_eq!(warm.take(now, &like), None);
+    }
+}

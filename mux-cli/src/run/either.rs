@@ -7,10 +7,46 @@ use mux_proto::connection::Event as Said;
 
 use super::engine::Engine;
 use super::far::Far;
+use crate::daemon::message::Terms;
 use crate::hub::{Answer, Level, Reason, Request, RequestId, Stage, Ticket};
 use crate::output::Credit;
+use crate::plan::{Action, Plan, Sharing};
 
 impl Engine {
+    /// Whether there is a daemon that this run can use, for so many of so many requests.
+    pub(super) fn look_for_daemon(&mut self, now: Instant, plan: &Plan, (suitable, all): (usize, usize)) {
+        let Sharing {
+            never,
+            fresh,
+            persist,
+        } = plan.sharing;
+        if !matches!(plan.action, Action::Run(_)) || never || suitable == 0 {
+            return;
+        }
+        let terms = Terms {
+            fanout: plan.fanout,
+            expected: suitable,
+            fresh,
+        };
+        let far = match suitable < all && plan.fanout < all {
+            // Two hubs would each have as many hosts at once as both may have together.
+            true => {
+                Err("some targets go by ways that are this run's own, and -f counts all of them".to_owned())
+            }
+            false => Far::reach(now, &mut self.net, plan.sharing, terms),
+        };
+        match far {
+            Ok(far) => self.far = far,
+            Err(why) => {
+                let level = match persist {
+                    Some(_) => Level::Warning,
+                    None => Level::Verbose,
+                };
+                self.say(level, format!("without the daemon: {why}"));
+            }
+        }
+    }
+
     /// Hands a request to whom it suits. One that may have to be tried through `ssh` stays here.
     pub(super) fn hand_in(&mut self, now: Instant, request: Request, stays: bool) {
         match &mut self.far {

@@ -80,11 +80,11 @@ impl Far {
         sharing: Sharing,
         terms: Terms,
     ) -> Result<Option<Self>, String> {
-        let place = crate::daemon::place().map_err(|error| format!("without the daemon: socket: {error}"))?;
-        let without = |error: NoDaemon| format!("without the daemon: {error}");
+        let place = crate::daemon::place().map_err(|error| format!("socket: {error}"))?;
+        let without = |error: NoDaemon| error.to_string();
         let stream = match (call::reach(&place), sharing.persist) {
             (Err(NoDaemon::None), Some(idle)) => {
-                begin(&place, idle).map_err(|text| format!("without the daemon: {text}"))?;
+                begin(&place, idle)?;
                 call::reach(&place).map_err(without)?
             }
             (Err(NoDaemon::None), None) => return Ok(None),
@@ -93,7 +93,7 @@ impl Far {
         let stream = Stream::Unix(mio::net::UnixStream::from_std(stream));
         let key = net
             .add_node(stream, Connection::new(now, call::config()))
-            .map_err(|error| format!("without the daemon: {error}"))?;
+            .map_err(|error| error.to_string())?;
         Ok(Some(Self {
             key,
             phase: Phase::Greeting,

@@ -26,7 +26,6 @@ use super::stop::Stop;
 use super::task::Done;
 use super::wire::Wire;
 use super::{complain, directories, limits, print, select, unsupported};
-use crate::daemon::message::Terms;
 use crate::exit;
 use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage, Status};
 use crate::output::{Facts, Options, Output};
@@ -311,11 +310,7 @@ fn run(
         default_known_hosts,
     )
     .map_err(|error| limits::missing("start the thread that reads input", &error))?;
-    let mut net = Net::new(driver, Locals::new(descriptors.before), descriptors.links);
-    let (far, word) = match reach(plan, &ready, now, &mut net) {
-        Ok(far) => (far, None),
-        Err(word) => (None, Some(word)),
-    };
+    let net = Net::new(driver, Locals::new(descriptors.before), descriptors.links);
     let mut hub = Hub::new(plan.fanout, ready.len());
     hub.limit_at_once(descriptors.at_once);
     let mut engine = Engine::new(
@@ -327,10 +322,8 @@ fn run(
         Stop::new(on_terminal),
         targets,
     );
-    engine.far = far;
-    if let Some(text) = word {
-        engine.say(Level::Verbose, text);
-    }
+    let suitable = ready.iter().filter(|ready| ready.suits_far()).count();
+    engine.look_for_daemon(now, plan, (suitable, ready.len()));
     for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
     }
@@ -338,31 +331,6 @@ fn run(
     engine
         .run(plan.exit)
         .map_err(|error| limits::missing("go on", &error))
-}
-
-/// The daemon, if this run can use it, or why it goes on without.
-fn reach(
-    plan: &Plan,
-    ready: &[Ready],
-    now: std::time::Instant,
-    net: &mut Net,
-) -> Result<Option<Far>, String> {
-    let is_command = matches!(plan.action, Action::Run(_));
-    let suitable = ready.iter().filter(|ready| ready.suits_far()).count();
-    if !is_command || plan.sharing.never || suitable == 0 {
-        return Ok(None);
-    }
-    if suitable < ready.len() && plan.fanout < ready.len() {
-        let text =
-            "without the daemon: some targets go by ways that are this run's own, and -f counts all of them";
-        return Err(text.to_owned());
-    }
-    let terms = Terms {
-        fanout: plan.fanout,
-        expected: suitable,
-        fresh: plan.sharing.fresh,
-    };
-    Far::reach(now, net, plan.sharing, terms)
 }
 
 /// What the hub asks, with its memory and its threads.
