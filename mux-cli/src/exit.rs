@@ -43,6 +43,20 @@ pub enum Cut {
     Internal,
 }
 
+impl Cut {
+    /// The word for it in records: the name of the signal, if it was one.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "INT",
+            Self::Quit => "QUIT",
+            Self::Terminate => "TERM",
+            Self::BrokenPipe => "PIPE",
+            Self::Internal => "internal",
+        }
+    }
+}
+
 /// The exit status of a run.
 #[must_use]
 pub fn status(tally: &Tally, rule: ExitRule, cut: Option<Cut>) -> u8 {

@@ -82,8 +82,11 @@ fn words(number: i32) -> String {
 /// # Errors
 /// It can't be opened, is not a regular file, or is larger than `limit`.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
-    let mut content = Vec::new();
-    read_into(&open(OpenOptions::new().read(true), path)?, limit, &mut content)?;
+    let file = open(OpenOptions::new().read(true), path)?;
+    // One more than there is: the read that finds the end needs room too.
+    let length = file.metadata()?.len().min(limit) + 1;
+    let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    read_into(&file, limit, &mut content)?;
     Ok(content)
 }
 

@@ -144,7 +144,12 @@ impl Keyring {
         let label = match file {
             Some(file) => format!("{} (by the agent)", Printable::new(file)),
             None if identity.comment.is_empty() => format!("agent key {}", identity.key.fingerprint_sha256()),
-            None => format!("agent key {}", Printable::new(&identity.comment)),
+            // Comments are no names: a machine calls all its keys alike.
+            None => format!(
+                "agent key {} ({})",
+                Printable::new(&identity.comment),
+                identity.key.fingerprint_sha256()
+            ),
         };
         let certificate = identity.certificate.clone();
         let source = Source::Agent(Arc::clone(socket));

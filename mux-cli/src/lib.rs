@@ -1,5 +1,6 @@
 //! Runs commands on fleets of machines: the parts that the `mux` binary is made of.
 
+pub mod audit;
 pub mod daemon;
 pub mod exit;
 pub mod files;
@@ -9,6 +10,7 @@ pub mod keyring;
 pub mod output;
 pub mod plan;
 pub mod pool;
+pub mod preferences;
 pub mod run;
 pub mod state;
 pub mod targets;

@@ -48,6 +48,11 @@
 //! # }
 //! ```
 //!
+//! # Relays
+//!
+//! A [`Relay`] passes frames of the framed protocol ([`mux_proto::Connection`]) between the links of a driver;
+//! [`router`] is the table that judges them.
+//!
 //! # In somebody else's loop
 //!
 //! Wait until [the driver's descriptor](Driver#impl-AsFd-for-Driver<P>) is readable or
@@ -72,6 +77,8 @@ mod key;
 mod link;
 mod mailbox;
 mod reactor;
+mod relay;
+pub mod router;
 mod scratch;
 mod signal;
 pub mod stdio;
@@ -85,6 +92,7 @@ pub use event::{Event, Readiness, Ready};
 pub use key::Key;
 pub use mailbox::{Mailbox, Sender, Waker};
 pub use reactor::Reactor;
+pub use relay::{Framed, Relay};
 pub use stream::{Listener, Stream};
 
 // One loop per thread, should one not be enough: a driver moves to the thread that turns it.

@@ -177,6 +177,7 @@ impl Server {
             | Event::Writable(_)
             | Event::Result(..)
             | Event::Route(_)
+            | Event::Transit(_)
             | Event::Log(_)
             | Event::Goodbye(_) => {}
         }

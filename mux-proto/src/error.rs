@@ -106,6 +106,7 @@ pub enum Misuse {
     /// Data, an end or a result after the end.
     Finished,
     /// More than [`MAX_UNSENT`](crate::connection::MAX_UNSENT) bytes would wait: send what `room` allows and wait for `Writable`.
+    /// Or the peer does not read what was announced and said before.
     QueueFull,
     /// Arguments or a result that are not one item of CBOR as the specification has it.
     Body(BodyError),
@@ -215,7 +216,7 @@ impl fmt::Display for Misuse {
             Self::NumbersUsedUp => f.write_str("all channel numbers are used up"),
             Self::UnknownChannel => f.write_str("the channel is not open"),
             Self::Finished => f.write_str("the channel was finished"),
-            Self::QueueFull => f.write_str("too much waits on the channel"),
+            Self::QueueFull => f.write_str("too much waits to be sent"),
             Self::Body(error) => write!(f, "a body that cannot be sent: {error}"),
         }
     }

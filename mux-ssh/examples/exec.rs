@@ -24,7 +24,12 @@ use mux_ssh::keys::PrivateKey;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [address, user, key_file, fingerprint, command] = arguments.as_slice() else {
+    run(&arguments, &mut std::io::stdout())
+}
+
+/// Everything but the command line; the command's standard output goes to `stdout`.
+pub(crate) fn run(arguments: &[String], stdout: &mut impl Write) -> Result<ExitCode, Box<dyn Error>> {
+    let [address, user, key_file, fingerprint, command] = arguments else {
         return Err("usage: exec HOST:PORT USER KEYFILE HOST-KEY-FINGERPRINT COMMAND".into());
     };
     let key = PrivateKey::parse(&std::fs::read(key_file)?, None)?;
@@ -59,7 +64,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     };
     loop {
         while let Some(event) = client.poll_event() {
-            owner.handle(event, &mut client)?;
+            owner.handle(event, &mut client, stdout)?;
         }
         transmit(&mut client, &mut stream)?;
         if client.poll_close().is_some() {
@@ -77,7 +82,7 @@ struct Owner {
 }
 
 impl Owner {
-    fn handle(&mut self, event: Event, client: &mut Client) -> std::io::Result<()> {
+    fn handle(&mut self, event: Event, client: &mut Client, stdout: &mut impl Write) -> std::io::Result<()> {
         match event {
             Event::HostKey { id, key, .. } => {
                 client.answer_host_key(id, key.fingerprint_sha256() == self.fingerprint);
@@ -93,7 +98,7 @@ impl Owner {
                 data,
             } => {
                 match stream {
-                    StreamKind::Stdout => std::io::stdout().write_all(&data)?,
+                    StreamKind::Stdout => stdout.write_all(&data)?,
                     StreamKind::Stderr => std::io::stderr().write_all(&data)?,
                 }
                 client.consume(channel, stream, data.len());

@@ -152,7 +152,8 @@ fn answer(said: Event) -> Result<Option<u32>, NoDaemon> {
         | Event::Finished(_)
         | Event::Writable(_)
         | Event::Route(_)
-        | Event::Log(_) => Ok(None),
+        | Event::Log(_)
+        | Event::Transit(_) => Ok(None),
     }
 }
 

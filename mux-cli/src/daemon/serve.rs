@@ -400,6 +400,8 @@ impl Daemon {
             Event::Hello(_) | Event::Finished(_) => {}
             // Only those above hear these.
             Event::Result(..) | Event::Route(_) | Event::Log(_) => {}
+            // Nobody is behind it.
+            Event::Transit(_) => {}
         }
     }
 

@@ -40,8 +40,9 @@ Exit status:
 Passphrases, passwords and new host keys are asked about once for all hosts, on the terminal; without one by
 SSH_ASKPASS if there is a DISPLAY, or SSH_ASKPASS_REQUIRE=force. -o BatchMode=yes: nothing is asked.
 
-Environment: MUX_FANOUT, MUX_TIMEOUT, MUX_CONNECT_TIMEOUT, MUX_LOG, NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM,
-  SSH_AUTH_SOCK, SSH_ASKPASS, SSH_ASKPASS_REQUIRE, DISPLAY, WAYLAND_DISPLAY, XDG_STATE_HOME";
+Environment: MUX_FANOUT, MUX_TIMEOUT, MUX_CONNECT_TIMEOUT, MUX_CONFIG, MUX_LOG, NO_COLOR, CLICOLOR,
+  CLICOLOR_FORCE, TERM, SSH_AUTH_SOCK, SSH_ASKPASS, SSH_ASKPASS_REQUIRE, DISPLAY, WAYLAND_DISPLAY, XDG_CONFIG_HOME,
+  XDG_STATE_HOME";
 
 /// The whole command line.
 pub(super) fn command() -> Command {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::RequestId;
-use super::pace::HANDSHAKES_PER_ENDPOINT;
+use super::pace::{Company, HANDSHAKES_PER_ENDPOINT};
 
 /// Processes at once. Each takes 62 ms of CPU to log in and 1.5 MB while it lives: these are 100 MB, and more would
 /// only wait for the processor.
@@ -17,12 +17,14 @@ pub(super) struct Children {
     running: usize,
     /// Those that have not logged in yet, by the first server on their way: a host, or the jump host of many.
     logging_in: HashMap<Arc<str>, usize>,
+    company: HashMap<Arc<str>, Company>,
     waiting: VecDeque<(RequestId, Arc<str>)>,
 }
 
 impl Children {
     /// Takes a place, or queues for one; a queued request is named by [`granted`](Self::granted) once it has its place.
     pub(super) fn enter(&mut self, request: RequestId, door: &Arc<str>) -> bool {
+        self.company.entry(Arc::clone(door)).or_default().visit(request);
         if self.has_room(door) {
             self.take(door);
             return true;
@@ -49,6 +51,20 @@ impl Children {
                 self.logging_in.remove(door);
             }
         }
+    }
+
+    /// The server of a child has sent its identification.
+    pub(super) fn answered(&mut self, door: &str) {
+        if let Some(company) = self.company.get_mut(door) {
+            company.answered();
+        }
+    }
+
+    /// Whether one that is turned away at `door` may be one too many there.
+    pub(super) fn is_crowded(&self, door: &str, says_so: bool, times: u32) -> bool {
+        self.company
+            .get(door)
+            .is_some_and(|company| company.is_crowd(says_so, times))
     }
 
     /// A child is gone.
@@ -79,16 +95,16 @@ mod tests {
     }
 
     #[test]
-    fn a_door_admits_ten_logins_and_another_door_is_not_held_up() {
+    fn a_door_admits_eight_logins_and_another_door_is_not_held_up() {
         let mut children = Children::default();
-        let admitted = (0..12).filter(|id| children.enter(RequestId(*id), &door("jump")));
-        assert_eq!(admitted.count(), 10);
+        let admitted = (0..10).filter(|id| children.enter(RequestId(*id), &door("jump")));
+        assert_eq!(admitted.count(), 8);
         assert!(children.enter(RequestId(12), &door("other")));
         assert_eq!(children.granted(), None);
         children.logged_in("jump");
-        assert_eq!(children.granted(), Some(RequestId(10)));
+        assert_eq!(children.granted(), Some(RequestId(8)));
         assert_eq!(children.granted(), None);
-        children.give_up(RequestId(11));
+        children.give_up(RequestId(9));
         children.logged_in("jump");
         assert_eq!(children.granted(), None);
     }

@@ -118,6 +118,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if self.ask_other_way(cx, (status, &failure), result) {
             return;
         }
+        if self.is_one_too_many(cx, result) {
+            return self.turned_away(cx, status, failure);
+        }
         match retry::may_pass(result) {
             true => self.fail_or_retry(cx, status, failure),
             false => self.finish(cx, status, Some(failure)),

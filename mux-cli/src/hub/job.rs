@@ -44,6 +44,8 @@ pub(super) struct Job<K> {
     pub(super) tries: u32,
     /// How often it was tried again after a failure.
     pub(super) retried: u32,
+    /// How often a server had enough logins already.
+    pub(super) turned_away: u32,
     pub(super) connect: Countdown,
     pub(super) login: Countdown,
     pub(super) command_deadline: Option<Instant>,
@@ -101,6 +103,7 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             attempt: 1,
             tries: 0,
             retried: 0,
+            turned_away: 0,
             connect: Countdown::Stopped(request.connect_timeout),
             login: Countdown::Stopped(request.login_timeout),
             command_deadline: None,

@@ -128,7 +128,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 Stage::Dns | Stage::HostKey => {}
                 Stage::Tcp => self.timings.dns = Some(took),
                 Stage::Banner => self.timings.tcp = Some(took),
-                Stage::Kex => self.timings.kex = Some(took),
+                Stage::Kex => {
+                    self.timings.kex = Some(took);
+                    if let Some(child) = &self.child {
+                        cx.shared.children.answered(&child.door);
+                    }
+                }
                 Stage::Auth => {
                     self.timings.kex = Some(self.timings.kex.unwrap_or_default() + took);
                     self.connect.stop(cx.now);
@@ -300,10 +305,26 @@ impl<K: Copy + Eq + Hash> Job<K> {
         for line in notes {
             self.notice(cx, Level::Verbose, format!("ssh: {line}"));
         }
+        let is_one_too_many = self.is_one_child_too_many(cx);
         match verdict.error {
+            Some(failure) if verdict.may_pass && is_one_too_many => {
+                self.turned_away(cx, verdict.status, failure);
+            }
             Some(failure) if verdict.may_pass => self.fail_or_retry(cx, verdict.status, failure),
             error => self.finish(cx, verdict.status, error),
         }
+    }
+
+    /// Whether ssh was turned away at a door that is crowded by us. Of a connection that is another process nobody knows who
+    /// ended it.
+    fn is_one_child_too_many<L: Links<Key = K>>(&self, cx: &Context<'_, L>) -> bool {
+        self.child.as_ref().is_some_and(|child| {
+            let log = &child.log;
+            let is_proxied = log.words.iter().any(|word| word.contains("UNKNOWN port"));
+            let times = self.turned_away + 1;
+            let children = &cx.shared.children;
+            log.turned_away && !is_proxied && children.is_crowded(&child.door, log.says_too_many, times)
+        })
     }
 
     /// The process is given up or has ended: its place is free.

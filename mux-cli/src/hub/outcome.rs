@@ -281,6 +281,31 @@ pub(super) fn in_doubt(status: Status, error: Option<Failure>) -> (Status, Optio
     }
 }
 
+/// What sshd says in place of its identification where it has enough logins.
+const TOO_MANY: &str = "Exceeded MaxStartups";
+
+/// What to do about that.
+const TOO_MANY_ADVICE: &str = "too many logins at once for it: wait, or raise its MaxStartups";
+
+/// Whether the server said that it has enough logins.
+pub(super) fn says_too_many(greeting: &[String]) -> bool {
+    greeting.iter().any(|line| line.starts_with(TOO_MANY))
+}
+
+impl Failure {
+    /// The same with what to do about too many logins, if it does not say so yet.
+    pub(super) fn too_many_logins(mut self) -> Self {
+        if !self.message.contains(TOO_MANY_ADVICE) {
+            let general = self.general.iter_mut();
+            for message in general.chain([&mut self.message]) {
+                message.push_str("; ");
+                message.push_str(TOO_MANY_ADVICE);
+            }
+        }
+        self
+    }
+}
+
 /// What the server said instead of its identification, and what that means where it is known.
 fn said(greeting: &[String]) -> String {
     /// The beginning of a line, and what to do about it. The first two are sshd's (OpenSSH 9.8 and before).
@@ -289,10 +314,7 @@ fn said(greeting: &[String]) -> String {
             "Not allowed at this time",
             "it bans this address for a while after failed logins (PerSourcePenalties): wait, and look at what failed",
         ),
-        (
-            "Exceeded MaxStartups",
-            "too many logins at once for it: wait, or raise its MaxStartups",
-        ),
+        (TOO_MANY, TOO_MANY_ADVICE),
         ("HTTP/", "it is no SSH server: check the port"),
     ];
     let lines: Vec<&str> = greeting
@@ -329,7 +351,13 @@ const WITHHELD: &str = "withheld, as the host key is not the one that is known";
 /// Why the server did not let us in, with everything that was tried.
 fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>, why: &str) -> Failure {
     let left_out = left_out(job, result);
-    let reasons = job.tried.iter().chain(&job.prepared.skipped).chain(&left_out);
+    let untried = untried(job, result);
+    let reasons = job
+        .tried
+        .iter()
+        .chain(&job.prepared.skipped)
+        .chain(&left_out)
+        .chain(&untried);
     let reasons: Vec<&str> = reasons.map(String::as_str).collect();
     let tried = match reasons.is_empty() {
         true if job.prepared.keys.is_empty() => "; no key to offer".to_owned(),
@@ -344,6 +372,37 @@ fn denied<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error
         }
         _ => Failure::new(Stage::Auth, format!("during authentication: {why}{tried}")),
     }
+}
+
+/// What to do about a server that hung up before all keys were shown to it. One that speaks of failures has had enough of
+/// them, even where the last key was the last straw.
+fn untried<K: Copy + Eq + Hash>(job: &Job<K>, result: &Result<(), LinkError<Error>>) -> Option<String> {
+    let Err(LinkError::Protocol(Error::AuthFailed { methods, .. })) = result else {
+        return None;
+    };
+    let was_tried = |label: &str| {
+        let rest = job.tried.iter().filter_map(|tried| tried.strip_prefix(label));
+        rest.into_iter().any(|rest| rest.starts_with(": "))
+    };
+    let left = job
+        .prepared
+        .keys
+        .iter()
+        .filter(|offer| !was_tried(&offer.label))
+        .count();
+    let takes_keys = methods
+        .iter()
+        .any(|method| method == AuthMethod::PublicKey.name());
+    let count = match left {
+        0 => return None,
+        _ if !takes_keys => return None,
+        1 => "1 key was".to_owned(),
+        several => format!("{several} keys were"),
+    };
+    Some(format!(
+        "{count} not tried before it hung up: name the right one (-i FILE, or IdentityFile; of an agent's key the .pub \
+         file) with IdentitiesOnly=yes"
+    ))
 }
 
 /// Ways in that the server offers and that are not for it: the configuration forbids them, or its key is not the one that

@@ -8,9 +8,13 @@ use std::time::Duration;
 
 use super::RequestId;
 
-/// Unauthenticated handshakes at once per address and port: sshd begins to drop connections at random above ten
-/// (`MaxStartups 10:30:100`).
-pub(super) const HANDSHAKES_PER_ENDPOINT: usize = 10;
+/// Unauthenticated handshakes at once per address and port: sshd begins to drop connections at random where it counts ten
+/// already (`MaxStartups 10:30:100`), and it still counts those for a moment that are through or gone for us.
+pub(super) const HANDSHAKES_PER_ENDPOINT: usize = 8;
+
+/// So often a server that has not answered anybody yet may hang up before its identification and be taken for one that has
+/// enough logins, and not for one that is none.
+const TIMES_WITHOUT_ANSWER: u32 = 3;
 
 /// Hosts that stopped answering and no longer count against the fanout, at most: each still holds a descriptor and
 /// a handshake's memory.
@@ -98,6 +102,39 @@ struct Endpoint {
     /// Those that are through and still count; only where the number of connections is bounded, too.
     held: usize,
     waiting: VecDeque<RequestId>,
+    company: Company,
+}
+
+/// Whether others of ours come to the same door, and get in. Then one that is turned away there before a word was
+/// exchanged is one too many, and no more than that.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Company {
+    first: Option<RequestId>,
+    others: bool,
+    answered: bool,
+}
+
+impl Company {
+    /// Somebody comes to this door, perhaps once more.
+    pub(super) fn visit(&mut self, request: RequestId) {
+        self.others |= *self.first.get_or_insert(request) != request;
+    }
+
+    /// The server behind it has shown that it is one.
+    pub(super) fn answered(&mut self) {
+        self.answered = true;
+    }
+
+    /// Whether several came: what is known here is not forgotten when the last one leaves.
+    pub(super) fn is_shared(self) -> bool {
+        self.others
+    }
+
+    /// Whether one that was turned away for the `times`th time may be one too many. Of the first ones nobody has had an
+    /// answer yet.
+    pub(super) fn is_crowd(self, says_so: bool, times: u32) -> bool {
+        self.others && (says_so || self.answered || times <= TIMES_WITHOUT_ANSWER)
+    }
 }
 
 impl Endpoint {
@@ -122,6 +159,7 @@ impl Endpoints {
     /// it has its place.
     pub(super) fn enter(&mut self, door: Door, request: RequestId) -> bool {
         let endpoint = self.by_door.entry(door).or_default();
+        endpoint.company.visit(request);
         if endpoint.waiting.is_empty() && endpoint.has_room(door) {
             endpoint.busy += 1;
             return true;
@@ -162,9 +200,23 @@ impl Endpoints {
             endpoint.busy += 1;
             self.granted.push((next, door));
         }
-        if endpoint.busy + endpoint.held == 0 {
+        if endpoint.busy + endpoint.held == 0 && !endpoint.company.is_shared() {
             self.by_door.remove(&door);
         }
+    }
+
+    /// The server at `door` has sent its identification.
+    pub(super) fn answered(&mut self, door: Door) {
+        if let Some(endpoint) = self.by_door.get_mut(&door) {
+            endpoint.company.answered();
+        }
+    }
+
+    /// Whether one that is turned away at `door` may be one too many there. Where a process is the connection nobody knows
+    /// who turned it away.
+    pub(super) fn is_crowded(&self, door: Door, says_so: bool, times: u32) -> bool {
+        let endpoint = self.by_door.get(&door).filter(|_| door != Door::Proxy);
+        endpoint.is_some_and(|endpoint| endpoint.company.is_crowd(says_so, times))
     }
 
     /// Leaves the queue of `door` without having had a place. A place that was granted and not yet taken is
@@ -206,30 +258,54 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_admits_ten_and_hands_places_on_in_order() {
+    fn an_endpoint_admits_eight_and_hands_places_on_in_order() {
         let mut endpoints = Endpoints::default();
-        let admitted = (0..12)
+        let admitted = (0..10)
             .filter(|id| endpoints.enter(address(), RequestId(*id)))
             .count();
-        assert_eq!(admitted, 10);
+        assert_eq!(admitted, 8);
         endpoints.leave(address());
         endpoints.leave(address());
         assert_eq!(
             endpoints.granted(),
-            [(RequestId(10), address()), (RequestId(11), address())]
+            [(RequestId(8), address()), (RequestId(9), address())]
         );
-        assert!(!endpoints.enter(address(), RequestId(12)));
+        assert!(!endpoints.enter(address(), RequestId(10)));
+    }
+
+    #[test]
+    fn a_door_is_crowded_where_others_come_and_a_server_answers() {
+        let mut endpoints = Endpoints::default();
+        for door in [address(), Door::Behind(1), Door::Proxy] {
+            endpoints.enter(door, RequestId(1));
+            endpoints.leave(door);
+            endpoints.enter(door, RequestId(1));
+            endpoints.answered(door);
+            assert!(!endpoints.is_crowded(door, true, 1));
+            endpoints.enter(door, RequestId(2));
+            assert_eq!(endpoints.is_crowded(door, false, 9), door != Door::Proxy);
+            endpoints.leave(door);
+            endpoints.pass(door);
+            // The last one may be turned away while its server still counts those before it.
+            assert_eq!(endpoints.is_crowded(door, false, 9), door != Door::Proxy);
+        }
+        let silent = Door::Behind(2);
+        endpoints.enter(silent, RequestId(3));
+        endpoints.enter(silent, RequestId(4));
+        assert!(endpoints.is_crowded(silent, false, 3));
+        assert!(!endpoints.is_crowded(silent, false, 4));
+        assert!(endpoints.is_crowded(silent, true, 4));
     }
 
     #[test]
     fn a_grant_that_nobody_takes_goes_to_the_next() {
         let mut endpoints = Endpoints::default();
-        for id in 0..12 {
+        for id in 0..10 {
             endpoints.enter(address(), RequestId(id));
         }
         endpoints.leave(address());
-        endpoints.give_up(address(), RequestId(10));
-        assert_eq!(endpoints.granted(), [(RequestId(11), address())]);
+        endpoints.give_up(address(), RequestId(8));
+        assert_eq!(endpoints.granted(), [(RequestId(9), address())]);
     }
 
     #[test]

@@ -284,7 +284,7 @@ pub struct Offer {
     pub identity: Identity,
     /// Its name in [`Action::Sign`].
     pub key: KeyId,
-    /// What people know it as: a path, or `agent key` and its comment.
+    /// What people know it as: a path, or `agent key` with its comment and fingerprint.
     pub label: Arc<str>,
 }
 

@@ -13,7 +13,8 @@ use super::job::{Ended, Job};
 use super::phase::Phase;
 use super::shared::Context;
 use super::{
-    Action, Failure, Level, Links, OpenSsh, Reason, RequestId, Stage, Status, Timings, Transport, pace,
+    Action, Failure, Level, Links, OpenSsh, Reason, RequestId, Stage, Status, Timings, Transport, outcome,
+    pace,
 };
 
 /// About how long the first pause is; each one after it is twice as long. A sshd that is over `MaxStartups` has let
@@ -22,6 +23,17 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// No pause is longer: a host that restarts is back within minutes, and somebody waits for it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// About how long the first pause is of one that was turned away because too many log in at once; each one after it is
+/// twice as long. A stock sshd lets a few in every tenth of a second.
+const FIRST_WAY_BACK: Duration = Duration::from_millis(250);
+
+/// No such pause is longer.
+const LONGEST_WAY_BACK: Duration = Duration::from_secs(4);
+
+/// So often is a crowd waited for, about half a minute in all: it is of our own making and passes. If it does not, the
+/// reason is another one.
+const MAX_TURNED_AWAY: u32 = 10;
 
 /// A request between two tries.
 #[derive(Debug)]
@@ -57,16 +69,11 @@ impl<K: Copy + Eq + Hash> Job<K> {
         status: Status,
         failure: Failure,
     ) {
-        let is_final = self.retried >= self.request.retries || self.killing.is_some() || cx.shared.held;
-        let in_doubt = self.caution.doubted.is_some();
-        if is_final || in_doubt || status != Status::Unreachable {
+        if self.retried >= self.request.retries || !self.may_come_back(cx, status) {
             return self.finish(cx, status, Some(failure));
         }
-        self.close_stdin(cx);
-        self.release(cx);
-        self.ask(cx, Action::SigningOver);
         self.retried += 1;
-        let pause = pause(self.request.id, self.retried);
+        let pause = pause((FIRST_PAUSE, LONGEST_PAUSE), self.request.id, self.retried);
         self.notice(
             cx,
             Level::Verbose,
@@ -79,6 +86,77 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 pause.as_secs_f64()
             ),
         );
+        self.pause(cx, pause, status, failure);
+    }
+
+    /// The end of a try at a door where others of ours get in, before the server had said who it is: it has enough logins
+    /// for now. That is our doing and no failure of the host's, so that another try costs none of its own.
+    pub(super) fn turned_away<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        status: Status,
+        failure: Failure,
+    ) {
+        let failure = failure.too_many_logins();
+        if self.turned_away >= MAX_TURNED_AWAY || !self.may_come_back(cx, status) {
+            return self.fail_or_retry(cx, status, failure);
+        }
+        self.turned_away += 1;
+        let bounds = (FIRST_WAY_BACK, LONGEST_WAY_BACK);
+        let pause = pause(bounds, self.request.id, self.turned_away);
+        self.notice(
+            cx,
+            Level::Verbose,
+            format!(
+                "{}: {}; again in {:.1}s",
+                failure.stage,
+                failure.message,
+                pause.as_secs_f64()
+            ),
+        );
+        self.pause(cx, pause, status, failure);
+    }
+
+    /// Whether this connection was turned away at a door that is crowded by us.
+    pub(super) fn is_one_too_many<L: Links<Key = K>>(
+        &self,
+        cx: &Context<'_, L>,
+        result: &Result<(), LinkError<Error>>,
+    ) -> bool {
+        let was_closed = matches!(
+            result,
+            Ok(()) | Err(LinkError::Io(_) | LinkError::Protocol(Error::UnexpectedEof))
+        );
+        // Other words mean something else, of which a ban is the worst.
+        let says_so = outcome::says_too_many(&self.greeting);
+        let says_nothing = self.greeting.is_empty();
+        let is_early = self.stage == Stage::Banner && self.carrier_lost.is_none();
+        let is_crowded = match &self.phase {
+            Phase::Session(session) => {
+                let times = self.turned_away + 1;
+                cx.shared.endpoints.is_crowded(session.door, says_so, times)
+            }
+            Phase::Preparing | Phase::Resolving | Phase::Connecting(_) | Phase::Local(_) => false,
+            Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => false,
+        };
+        was_closed && (says_so || says_nothing) && is_early && is_crowded
+    }
+
+    fn may_come_back<L: Links<Key = K>>(&self, cx: &Context<'_, L>, status: Status) -> bool {
+        let is_over = self.killing.is_some() || cx.shared.held || self.caution.doubted.is_some();
+        !is_over && status == Status::Unreachable
+    }
+
+    fn pause<L: Links<Key = K>>(
+        &mut self,
+        cx: &mut Context<'_, L>,
+        pause: Duration,
+        status: Status,
+        failure: Failure,
+    ) {
+        self.close_stdin(cx);
+        self.release(cx);
+        self.ask(cx, Action::SigningOver);
         self.connect = Countdown::Stopped(self.request.connect_timeout);
         self.login = Countdown::Stopped(self.request.login_timeout);
         // Meanwhile others may go.
@@ -183,9 +261,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
 
 /// How long to wait before a retry: at least half of what its number says, and spread over the other half, so that
 /// hosts that failed together don't come back together.
-fn pause(request: RequestId, retry: u32) -> Duration {
+fn pause((first, longest): (Duration, Duration), request: RequestId, retry: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(retry.saturating_sub(1));
-    let whole = FIRST_PAUSE.saturating_mul(doubled).min(LONGEST_PAUSE);
+    let whole = first.saturating_mul(doubled).min(longest);
     whole / 2 + pace::spread(whole / 2, request, retry)
 }
 
@@ -197,7 +275,7 @@ mod tests {
     fn pauses_grow_and_are_spread() {
         for (retry, seconds) in [(1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (100, 30)] {
             let whole = Duration::from_secs(seconds);
-            let pauses = (0..1000).map(|id| pause(RequestId(id), retry));
+            let pauses = (0..1000).map(|id| pause((FIRST_PAUSE, LONGEST_PAUSE), RequestId(id), retry));
             let (mut least, mut most) = (whole, Duration::ZERO);
             for pause in pauses {
                 (least, most) = (least.min(pause), most.max(pause));

@@ -139,6 +139,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Login::Banner => {
                 let waited = self.reach(cx, Stage::Kex);
                 self.timings.kex = Some(waited);
+                if let Phase::Session(session) = &self.phase {
+                    cx.shared.endpoints.answered(session.door);
+                }
             }
             Login::Kex => self.kex_time(cx, Stage::HostKey),
             Login::Auth => {

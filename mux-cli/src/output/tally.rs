@@ -87,6 +87,12 @@ impl Tally {
             .count()
     }
 
+    /// How many hosts ended in each way in which some did, in the order of the summary.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (Status, usize)> {
+        let counts = STATUSES.map(|status| (status, self.count(status)));
+        counts.into_iter().filter(|(_, count)| *count > 0)
+    }
+
     /// The summary: a line of counts, then a line for each kind of failure and reason.
     pub(super) fn summary(&self, hosts: &[Target], took: Duration, style: StreamStyle) -> String {
         let mut counts = Vec::new();

@@ -94,9 +94,22 @@ impl Asker {
 
     /// Asks, and reads one line. Blocks.
     pub(crate) fn ask(&mut self, question: &str, echo: Echo) -> io::Result<Secret> {
-        match self {
+        let answer = match self {
             Self::Terminal(asker) => asker.ask(question, echo),
             Self::Program(asker) => asker.ask(question),
-        }
+        }?;
+        without_nul(answer)
+    }
+}
+
+/// A zero byte ends a string for everything that would look at the answer. `ssh` sends what stands before it, some servers
+/// hang up on all of it: neither is what was meant, so it is said instead.
+fn without_nul(answer: Secret) -> io::Result<Secret> {
+    match answer.expose().contains(&0) {
+        true => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "there is a zero byte in it, which no password, passphrase or answer can have",
+        )),
+        false => Ok(answer),
     }
 }

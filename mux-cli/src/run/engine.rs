@@ -4,12 +4,14 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use mux_core::{Key, Mailbox};
 
 use super::far::Far;
 use super::input::Input;
 use super::net::{Heard, Net};
 use super::outside::Outside;
+use super::recording::Recording;
 use super::report;
 use super::settings;
 use super::stop::Stop;
@@ -18,6 +20,7 @@ use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, StreamKind};
 use crate::output::{Destination, Output};
 use crate::plan::ExitRule;
 use crate::targets::Target;
+use crate::words;
 use crate::writer::{Report, Writer};
 
 /// Output is handed to the writer this often, unless there is much of it or it is the last. Each time wakes two threads,
@@ -64,6 +67,7 @@ pub(super) struct Engine {
     /// Not waiting for hosts any more, and only until then for the writer.
     pub(super) leave_by: Option<Instant>,
     pub(super) over: bool,
+    recording: Option<Recording>,
 }
 
 impl Engine {
@@ -95,6 +99,7 @@ impl Engine {
             cut: None,
             leave_by: None,
             over: false,
+            recording: None,
         }
     }
 
@@ -145,8 +150,18 @@ impl Engine {
         });
     }
 
-    /// Runs until everything is finished and written.
+    /// Runs until everything is finished and written, and returns the exit status.
     pub(super) fn run(mut self, rule: ExitRule) -> io::Result<u8> {
+        let ran = self.run_to_end();
+        let status = match ran {
+            Ok(()) => exit::status(self.output.tally(), rule, self.cut),
+            Err(_) => exit::INTERNAL,
+        };
+        self.record_end(status);
+        ran.map(|()| status)
+    }
+
+    fn run_to_end(&mut self) -> io::Result<()> {
         let mut now = self.net.turn(Some(Duration::ZERO))?;
         loop {
             self.settle(now);
@@ -170,7 +185,26 @@ impl Engine {
             log::warn!("could not keep what was learned about hosts: {error}");
         }
         self.net.log_packets();
-        Ok(exit::status(self.output.tally(), rule, self.cut))
+        Ok(())
+    }
+
+    /// The run is to be recorded here.
+    pub(super) fn record(&mut self, recording: Recording) {
+        if let Some(words) = recording.lost_words() {
+            self.output.complain(&words);
+            self.fresh += 1;
+        }
+        self.recording = Some(recording);
+    }
+
+    fn record_end(&mut self, status: u8) {
+        let Some(recording) = &mut self.recording else {
+            return;
+        };
+        let words = recording.end(self.net.now(), status, self.cut, self.output.tally());
+        if let Some(words) = words.filter(|_| !self.stderr_failed) {
+            self.writer.write_last(&[Bytes::from(words::line(&words))]);
+        }
     }
 
     /// Waits for the next thing. Time for which the process stood still is nobody's.

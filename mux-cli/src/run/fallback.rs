@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mux_ssh::config::{ConfigError, ForwardAgent, HostConfig, HostKeyPolicy, Origin, Problem, Proxy};
 
+use super::forwarding;
 use super::openssh::{self, quoted};
 use super::settings::{self, BUSY, Work};
 use crate::hub::{OpenSsh, Request, RequestId, Transport};
@@ -144,11 +145,17 @@ impl<'a> Fallback<'a> {
         })
     }
 
+    /// What is to be said about what a target's configuration asks for and does not get, as over our own transport.
+    pub(super) fn warning(&self, config: &HostConfig) -> Option<String> {
+        forwarding::decide(config, &self.plan.connection, self.hosts).warning
+    }
+
     /// Whether ssh forwards the agent: it looks at the host's key by itself before it does.
     fn agent(&self, config: Option<&HostConfig>) -> &'static str {
         let connection = &self.plan.connection;
         let is_allowed = self.hosts == 1 || connection.forward_to_all;
-        let is_wanted = config.is_some_and(|config| config.login.forward_agent.value != ForwardAgent::No);
+        // One that we can't read says for itself.
+        let is_wanted = config.is_none_or(|config| config.login.forward_agent.value != ForwardAgent::No);
         match is_allowed && (connection.forward_agent || is_wanted) {
             true if connection.forward_agent => "-A",
             // The configuration says which one.

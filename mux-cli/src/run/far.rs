@@ -324,7 +324,7 @@ impl Far {
             Said::Result(..) => return self.lose("it has ended the run"),
             Said::Goodbye(goodbye) => return self.lose(&format!("it has ended: {}", goodbye.code)),
             Said::Writable(_) | Said::Finished(_) | Said::Opened { .. } => {}
-            Said::Route(_) | Said::Log(_) => {}
+            Said::Route(_) | Said::Log(_) | Said::Transit(_) => {}
         }
         None
     }

@@ -1,7 +1,7 @@
 //! What the process may have and which signals it was started with. Raises the limit on descriptors only as far as
 //! this run needs it: whatever closes every descriptor it may have would take a minute otherwise.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -18,6 +18,9 @@ const OWN: usize = 16;
 
 /// What a thread of the pool opens at once: a name lookup has a socket and a file, known_hosts is one file.
 const PER_THREAD: usize = 2;
+
+/// More than the kernel says about a process, in bytes.
+const STATUS: usize = 8 * 1024;
 
 /// Of few descriptors, this part is for the pool: a host that waits for a name or a lock has no other use for more.
 const POOL_PART: usize = 8;
@@ -142,7 +145,12 @@ pub(super) fn survive_large_files() {
 /// Those of `signals` that are not ignored: `nohup` and shells that start something in the background ignore some on
 /// purpose, and that is to stay so.
 pub(crate) fn not_ignored(signals: &[Signal]) -> Vec<i32> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // Made anew by the kernel for each read, so it is read at once.
+    let mut status = String::with_capacity(STATUS);
+    let read = std::fs::File::open("/proc/self/status").and_then(|mut file| file.read_to_string(&mut status));
+    if let Err(error) = read {
+        log::debug!("/proc/self/status: {error}");
+    }
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())

@@ -1,6 +1,7 @@
 //! `mux run` and what it is made of: the loop that ties hub, links, blocking pool, output and signals together.
 //! Reads the command line and the environment once and hands values on; every decision is made elsewhere.
 
+mod abandoned;
 mod agents;
 mod asking;
 mod askpass;
@@ -46,6 +47,7 @@ mod profile;
 mod prompting;
 mod proxies;
 mod questions;
+mod recording;
 mod relay;
 mod report;
 mod revoked;

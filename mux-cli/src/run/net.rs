@@ -104,6 +104,11 @@ impl Net {
         Ok(now)
     }
 
+    /// The time of the last turn; none before the first.
+    pub(crate) fn now(&self) -> Option<Instant> {
+        self.now
+    }
+
     /// The next thing that was heard; `None` once everything was, and everything said is on its way.
     pub(crate) fn poll(&mut self) -> Option<Heard> {
         loop {

@@ -269,10 +269,14 @@ impl Offers {
         self.skipped.push(format!("{path}: {reason}"));
     }
 
-    /// Whether all this is still what the files say.
-    pub(crate) fn is_fresh(&self, keyring: &Keyring) -> bool {
-        let opened = |key: &KeyId| !keyring.is_locked(*key);
-        !self.hidden.iter().any(opened) && !self.files.iter().any(|path| keyring.has_changed(path))
+    /// Whether a key has been opened since, so that there is more to offer.
+    pub(crate) fn has_opened(&self, keyring: &Keyring) -> bool {
+        self.hidden.iter().any(|key| !keyring.is_locked(*key))
+    }
+
+    /// Whether all this is still what the files say. Asks the system for each of them.
+    pub(crate) fn is_as_on_disk(&self, keyring: &Keyring) -> bool {
+        !self.files.iter().any(|path| keyring.has_changed(path))
     }
 
     /// A key that has to be opened before anything can be offered of it, if it is the only one or one that somebody named.

@@ -6,6 +6,7 @@
 //! stopped by another one over the same connection.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -17,6 +18,7 @@ use nix::sys::stat::Mode;
 use rustix::fs::OFlags;
 use tempfile::TempDir;
 
+use super::abandoned;
 use crate::hub::{KILL_LINE, LOG_VERBOSE, OpenSsh, Request};
 
 /// A socket's name may have 104 bytes on the smallest system, and ssh appends 17 while it makes one.
@@ -59,6 +61,8 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     directory: Option<TempDir>,
+    /// Says that its owner lives.
+    lock: Option<File>,
     /// How many had something there.
     count: u64,
 }
@@ -116,8 +120,9 @@ impl Directory {
 
     fn path(&mut self) -> io::Result<&Path> {
         if self.directory.is_none() {
-            // Only its owner may enter it.
-            self.directory = Some(tempfile::Builder::new().prefix("mux-ssh-").tempdir()?);
+            let (directory, lock) = abandoned::create(&std::env::temp_dir())?;
+            self.directory = Some(directory);
+            self.lock = Some(lock);
         }
         let directory = self.directory.as_ref().map(TempDir::path);
         directory.ok_or_else(|| io::ErrorKind::NotFound.into())

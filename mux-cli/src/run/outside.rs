@@ -19,9 +19,8 @@ use super::learning::Learning;
 use super::likeness::Commons;
 use super::limits;
 use super::net::{Heard, Net};
-use super::offers::Offers;
 use super::other_ways::OtherWays;
-use super::profile::Profile;
+use super::preparing::Offered;
 use super::prompting::Prompting;
 use super::questions::Questions;
 use super::searches::Searches;
@@ -39,7 +38,7 @@ use crate::targets::Target as Typed;
 #[derive(Debug)]
 pub(crate) struct Outside {
     pub(super) targets: IdMap<RequestId, Known>,
-    pub(super) offers: IdMap<usize, (Arc<Profile>, Arc<Offers>)>,
+    pub(super) offers: IdMap<usize, Offered>,
     pub(super) keyring: Keyring,
     pub(super) agents: Agents,
     pub(super) hosts: Hosts,
@@ -198,7 +197,7 @@ impl Outside {
             return;
         };
         let offers = self.offers.get(&Arc::as_ptr(&known.profile).addr());
-        if let Some(worked) = offers.and_then(|(_, offers)| offers.remembered(key, &self.keyring)) {
+        if let Some(worked) = offers.and_then(|offered| offered.offers.remembered(key, &self.keyring)) {
             self.remember(ticket, |known, state| {
                 state.learn_key(&known.server, &known.user, worked);
             });

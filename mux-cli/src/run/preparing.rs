@@ -11,6 +11,36 @@ use super::outside::Outside;
 use super::profile::Profile;
 use super::wall_clock;
 use crate::hub::{Answer, KeyId, Prepared, Ticket};
+use crate::keyring::Keyring;
+
+/// What is offered for a profile.
+#[derive(Debug)]
+pub(super) struct Offered {
+    /// Kept beside its offers, so that its address names no other one.
+    _profile: Arc<Profile>,
+    pub(super) offers: Arc<Offers>,
+    /// The turn in which the files were last looked at.
+    looked: Instant,
+}
+
+impl Offered {
+    fn new(now: Instant, profile: &Arc<Profile>, offers: &Arc<Offers>) -> Self {
+        Self {
+            _profile: Arc::clone(profile),
+            offers: Arc::clone(offers),
+            looked: now,
+        }
+    }
+
+    /// Whether it still holds.
+    fn is_fresh(&mut self, now: Instant, keyring: &Keyring) -> bool {
+        if self.offers.has_opened(keyring) {
+            return false;
+        }
+        // With the default ones, a look at the files is two dozen system calls: the hosts of one turn share it.
+        std::mem::replace(&mut self.looked, now) == now || self.offers.is_as_on_disk(keyring)
+    }
+}
 
 impl Outside {
     pub(super) fn prepare(&mut self, now: Instant, net: &mut Net, ticket: Ticket) {
@@ -53,12 +83,11 @@ impl Outside {
         net: &mut Net,
         profile: &Arc<Profile>,
     ) -> Option<Arc<Offers>> {
-        // The profile is kept beside its offers, so that its address names no other one.
         let name = Arc::as_ptr(profile).addr();
-        if let Some((_, offers)) = self.offers.get(&name)
-            && offers.is_fresh(&self.keyring)
+        if let Some(known) = self.offers.get_mut(&name)
+            && known.is_fresh(now, &self.keyring)
         {
-            return Some(Arc::clone(offers));
+            return Some(Arc::clone(&known.offers));
         }
         let socket: Option<Arc<str>> = profile.agent.as_deref().map(Arc::from);
         let listing = match &socket {
@@ -80,8 +109,7 @@ impl Outside {
             .iter()
             .for_each(|text| self.complaints.add(text));
         offers.remarks.iter().for_each(|text| self.remarks.add(text));
-        self.offers
-            .insert(name, (Arc::clone(profile), Arc::clone(&offers)));
+        self.offers.insert(name, Offered::new(now, profile, &offers));
         Some(offers)
     }
 
@@ -89,7 +117,7 @@ impl Outside {
     pub(super) fn unusable(&mut self, ticket: Ticket, key: KeyId, reason: &str) {
         let known = self.targets.get(&ticket.request);
         let offers = known.and_then(|known| self.offers.get(&Arc::as_ptr(&known.profile).addr()));
-        if let Some(text) = offers.and_then(|(_, offers)| offers.complaint(key, reason)) {
+        if let Some(text) = offers.and_then(|offered| offered.offers.complaint(key, reason)) {
             self.complaints.add(&text);
         }
     }

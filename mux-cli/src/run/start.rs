@@ -21,6 +21,7 @@ use super::learning::Learning;
 use super::locals::Locals;
 use super::net::Net;
 use super::outside::Outside;
+use super::recording::Recording;
 use super::settings::{self, Here, Settings, Work};
 use super::stop::Stop;
 use super::task::Done;
@@ -31,6 +32,7 @@ use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage,
 use crate::output::{Facts, Options, Output};
 use crate::plan::{Action, Plan, Transport};
 use crate::pool::Pool;
+use crate::preferences::{Places, Preferences};
 use crate::state::State;
 use crate::targets::{self, Part, Target};
 use crate::writer::{Report, Reports, Streams, Writer};
@@ -42,7 +44,8 @@ const BY_OPENSSH: &str = "--transport openssh";
 enum Ready {
     Ssh(Box<settings::Prepared>),
     Local(Box<Request>),
-    OpenSsh(Box<Request>),
+    /// With what is to be said about it.
+    OpenSsh(Box<Request>, Option<String>),
     Unusable(String),
 }
 
@@ -58,6 +61,7 @@ pub(super) fn start(plan: &Plan) -> u8 {
 }
 
 fn prepare(plan: &Plan) -> Result<u8, String> {
+    let preferences = Places::of_process().read().map_err(|error| error.to_string())?;
     let mut configuration = Configuration::new(&plan.connection);
     let selection = select::targets(plan, &mut configuration)?;
     let targets = selection.targets.into_vec();
@@ -89,7 +93,7 @@ fn prepare(plan: &Plan) -> Result<u8, String> {
         plan,
         targets,
         ready,
-        (opened, learning),
+        (opened, learning, &preferences),
         warnings,
         &configuration.default_known_hosts(),
     ) {
@@ -165,8 +169,10 @@ impl Ways<'_> {
         match configuration.host(target) {
             Err(error) if is_global(&error) => Err(error.to_string()),
             config => {
-                let request = self.ssh.request(id, target, work, config.as_ref().ok(), reason);
-                Ok(Ready::of(request))
+                let config = config.ok();
+                let request = self.ssh.request(id, target, work, config.as_ref(), reason);
+                let warning = config.and_then(|config| self.ssh.warning(&config));
+                Ok(Ready::of(request, warning))
             }
         }
     }
@@ -182,7 +188,7 @@ impl Ways<'_> {
             Err(error) if is_global(&error) => return Err(error.to_string()),
             Err(error) if fallback::can_take(&error) => {
                 let request = self.ssh.request(id, target, work, None, error.to_string());
-                return Ok(Ready::of(request));
+                return Ok(Ready::of(request, None));
             }
             Err(error) => return Ok(Ready::Unusable(error.to_string())),
         };
@@ -237,9 +243,9 @@ fn is_global(error: &ConfigError) -> bool {
 }
 
 impl Ready {
-    fn of(request: Result<Request, String>) -> Self {
+    fn of(request: Result<Request, String>, warning: Option<String>) -> Self {
         match request {
-            Ok(request) => Self::OpenSsh(Box::new(request)),
+            Ok(request) => Self::OpenSsh(Box::new(request), warning),
             Err(text) => Self::Unusable(text),
         }
     }
@@ -248,14 +254,14 @@ impl Ready {
     fn suits_far(&self) -> bool {
         match self {
             Self::Ssh(prepared) => prepared.other_way.is_none() && Far::suits(&prepared.request),
-            Self::Local(_) | Self::OpenSsh(_) | Self::Unusable(_) => false,
+            Self::Local(_) | Self::OpenSsh(..) | Self::Unusable(_) => false,
         }
     }
 
     fn unusable(&self) -> Option<&str> {
         match self {
             Self::Unusable(reason) => Some(reason),
-            Self::Ssh(_) | Self::Local(_) | Self::OpenSsh(_) => None,
+            Self::Ssh(_) | Self::Local(_) | Self::OpenSsh(..) => None,
         }
     }
 }
@@ -274,7 +280,7 @@ fn run(
     plan: &Plan,
     targets: Vec<Target>,
     (ready, hops): (Vec<Ready>, Vec<settings::Prepared>),
-    (opened, learning): (Option<Opened>, Option<Learning>),
+    (opened, learning, preferences): (Option<Opened>, Option<Learning>, &Preferences),
     warnings: Vec<String>,
     default_known_hosts: &str,
 ) -> Result<u8, String> {
@@ -327,6 +333,9 @@ fn run(
     for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
     }
+    if let Some(recording) = Recording::begin(&preferences.audit, now, plan, &engine.targets)? {
+        engine.record(recording);
+    }
     submit(now, &mut engine, ready, hops);
     engine
         .run(plan.exit)
@@ -369,7 +378,10 @@ fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>, hops:
                 engine.submit_ssh(now, *prepared);
             }
             Ready::Local(request) => engine.submit(now, *request),
-            Ready::OpenSsh(request) => engine.submit_openssh(now, *request),
+            Ready::OpenSsh(request, warning) => {
+                said.extend(warning.map(|text| (Level::Warning, text)));
+                engine.submit_openssh(now, *request);
+            }
             Ready::Unusable(message) => engine.tell(unusable(id, message)),
         }
     }

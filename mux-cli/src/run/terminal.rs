@@ -168,7 +168,11 @@ impl Asker {
                 continue;
             }
             match self.keys.read(&mut *byte) {
-                Ok(0) => break,
+                Ok(0) => {
+                    // Ctrl-D moves no cursor: what follows does not stand behind the question.
+                    self.terminal.file.write_all(b"\n")?;
+                    break;
+                }
                 Ok(_) if *byte == *b"\n" => break,
                 Ok(_) => line.extend_from_slice(&*byte),
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}

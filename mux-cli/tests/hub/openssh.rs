@@ -250,7 +250,7 @@ fn hundreds_share_a_bounded_number_of_processes_and_few_log_in_at_one_door() {
     let children = &sim.net.children;
     assert_eq!(
         (children.started, children.most, children.most_at_door),
-        (300, 64, 10)
+        (300, 64, 8)
     );
     assert_eq!(children.running(), 0);
 }

@@ -115,9 +115,14 @@ impl Rig {
 
     fn start(&mut self, lines: &str, password: bool) {
         let dir = self.dir.path().display();
+        // The first one of a keyword counts, but of this one the last does.
+        let startups = match lines.contains("MaxStartups") {
+            true => "",
+            false => "MaxStartups 2000:30:4000\n",
+        };
         let config = format!(
-            "{lines}\nPort {}\nListenAddress 127.0.0.1\nHostKey {dir}/host_key\nAuthorizedKeysFile {dir}/authorized_keys\n\
-             PidFile none\nSetEnv HOME={dir}\nMaxStartups 2000:30:4000\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n",
+            "{lines}\n{startups}Port {}\nListenAddress 127.0.0.1\nHostKey {dir}/host_key\nAuthorizedKeysFile {dir}/authorized_keys\n\
+             PidFile none\nSetEnv HOME={dir}\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n",
             self.port
         );
         fs::write(self.path("sshd_config"), config).unwrap();
@@ -197,6 +202,7 @@ impl Rig {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         command
             .env("XDG_STATE_HOME", self.path("state"))
+            .env("XDG_CONFIG_HOME", self.path("preferences"))
             .stdin(Stdio::null());
         command.args(names).args(["-F", &self.text("config")]).args(args);
         command

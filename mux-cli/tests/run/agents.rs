@@ -86,10 +86,22 @@ fn of_twenty_keys_in_the_agent_the_right_one_is_found_as_long_as_the_server_bear
 #[test]
 fn of_twenty_keys_in_the_agent_a_late_one_is_one_too_many_for_the_server_until_it_is_named() {
     let rig = keys_only();
-    let _agent = twenty(&rig, 15);
+    let agent = twenty(&rig, 15);
     let ran = rig.run(&HELLO);
     assert_eq!(ran.status, 4, "{ran:?}");
     assert!(ran.stderr.contains("Too many authentication failures"), "{ran:?}");
+    // Each that was shown is named, the last straw too, so that two of the same comment can be told apart.
+    let listed = String::from_utf8(agent.tool(&["-l"]).output().unwrap().stdout).unwrap();
+    for (number, line) in listed.lines().enumerate() {
+        let print = line.split(' ').nth(1).unwrap();
+        let named = format!("{print}): not accepted");
+        assert_eq!(ran.stderr.contains(&named), number < 6, "{named} {ran:?}");
+    }
+    assert!(
+        ran.stderr.contains("14 keys were not tried before it hung up: ")
+            && ran.stderr.contains("IdentitiesOnly=yes"),
+        "{ran:?}"
+    );
     // Its public half names it, and the agent signs.
     rig.configure(&format!(
         "IdentityAgent {}\nIdentityFile {}",

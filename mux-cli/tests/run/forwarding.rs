@@ -137,6 +137,46 @@ fn a_set_of_hosts_needs_a_second_word() {
 }
 
 #[test]
+fn a_set_of_hosts_is_told_so_by_whatever_transport_it_is_reached() {
+    let rig = Rig::new();
+    let agent = Agent::new(&rig);
+    let told = "without effect for a set of hosts, unless --forward-agent-to-all is given\n";
+    let show = "echo \"<$SSH_AUTH_SOCK>\"";
+    let config = fs::read_to_string(rig.path("config")).unwrap();
+    fs::write(rig.path("config"), format!("ForwardAgent yes\n{config}")).unwrap();
+    let stderr = format!("mux: DIR/config line 1: ForwardAgent: {told}");
+    for more in [&[][..], &["--transport", "openssh"]] {
+        let args = [more, &["-w", "web[1-2]", "-b", "-N", "--", show]].concat();
+        rig.check(&args, 0, "<>\n", &stderr);
+        let args = [more, &["-w", "web1", "-N", "--", LIST]].concat();
+        rig.check(&args, 0, &format!("{}\n", agent.key), "");
+    }
+    // One that only ssh can reach: its configuration can't be read here, or not be followed.
+    for line in ["HostbasedAuthentication yes", "PKCS11Provider /nowhere"] {
+        fs::write(
+            rig.path("config"),
+            format!("ForwardAgent yes\n{config}\n{line}\n"),
+        )
+        .unwrap();
+        let ran = rig.run(&["-w", "web1", "-N", "--", LIST]);
+        assert_eq!(
+            (ran.status, ran.stdout),
+            (0, format!("{}\n", agent.key)),
+            "{line}: {}",
+            ran.stderr
+        );
+        let ran = rig.run(&["-w", "web[1-2]", "-b", "-N", "--", show]);
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (0, "<>\n"),
+            "{line}: {}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(told), "{line}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn without_an_agent_the_command_runs_and_that_is_said() {
     let rig = Rig::new();
     let stderr = "mux: -A: there is no agent (SSH_AUTH_SOCK, IdentityAgent)\n";
@@ -178,7 +218,9 @@ fn the_systems_ssh_forwards_under_the_same_rules() {
         "-o",
         "ForwardAgent=yes",
     ];
-    rig.check(&[&set[..], &nothing[..]].concat(), 0, "<>\n", "");
+    let stderr = "mux: command line: ForwardAgent: without effect for a set of hosts, unless --forward-agent-to-all is \
+                  given\n";
+    rig.check(&[&set[..], &nothing[..]].concat(), 0, "<>\n", stderr);
 }
 
 #[test]

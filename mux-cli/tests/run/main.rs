@@ -7,6 +7,7 @@
 
 mod agents;
 mod asking;
+mod audit;
 mod certificates;
 mod configuration;
 mod directories;

@@ -320,8 +320,38 @@ fn ssh_is_told_what_was_typed_and_the_host_stands_behind_two_dashes() {
 }
 
 #[test]
+fn what_a_killed_run_leaves_behind_is_removed_by_the_next() {
+    let rig = Rig::new();
+    let place = rig.path("tmp");
+    fs::create_dir(&place).unwrap();
+    let run = |command: &str| {
+        let mut run = rig.command(&["--transport", "openssh", "-w", "web1", "--", command]);
+        run.env("TMPDIR", &place);
+        run
+    };
+    let left = || fs::read_dir(&place).unwrap().count();
+    let started = rig.text("started");
+    let mut killed = run(&format!(
+        "touch {started}; while test -e {started}; do sleep 0.1; done"
+    ))
+    .spawn()
+    .unwrap();
+    wait_for("the command to run", || rig.path("started").exists());
+    // One whose owner lives stays.
+    assert!(run("true").output().unwrap().status.success());
+    assert_eq!(left(), 1);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(left(), 1);
+    assert!(run("true").output().unwrap().status.success());
+    fs::remove_file(rig.path("started")).unwrap();
+    assert_eq!(left(), 0);
+}
+
+#[test]
 fn no_more_log_in_at_once_than_a_server_takes() {
-    let rig = Rig::with("MaxStartups 10:100:10");
+    // Fewer than are let go at once: those that it turns away come back.
+    let rig = Rig::with("MaxStartups 4:100:4");
     let ran = rig.run(&["--transport", "openssh", "-w", "n[1-25]", "-b", "--", "echo hi"]);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     assert!(ran.stdout.contains("n[1-25] (25)"), "{}", ran.stdout);

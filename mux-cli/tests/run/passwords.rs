@@ -474,6 +474,28 @@ fn a_program_that_fails_has_not_answered() {
 }
 
 #[test]
+fn an_answer_with_a_zero_byte_is_sent_nowhere_and_the_reason_is_said() {
+    let says = "printf 'sec\\000ret\\n'";
+    let reason = "there is a zero byte in it, which no password, passphrase or answer can have";
+    for (server, method) in [(PASSWORD, "password"), (QUESTIONS, "keyboard-interactive")] {
+        let rig = Rig::with_password(server);
+        let ran = with_askpass(&rig, says, &["-w", "web1", "--", "true"]);
+        let expected = format!("; {method}: no answer: {reason}\n");
+        assert!(ran.status == 4 && ran.stderr.ends_with(&expected), "{ran:?}");
+        check_log(&rig, &[("Failed", 0), ("Accepted", 0)]);
+    }
+    let rig = crate::keys::keys_only();
+    crate::keys::lock(&rig);
+    let mut command = detached(&rig, &["-w", "web1", "--", "true"]);
+    command
+        .env("SSH_ASKPASS", askpass(&rig, says))
+        .env("DISPLAY", ":0");
+    let ran = rig.finish(command.output().unwrap());
+    let expected = format!("no passphrase: {reason}\n");
+    assert!(ran.status == 4 && ran.stderr.contains(&expected), "{ran:?}");
+}
+
+#[test]
 fn a_program_is_asked_for_passphrases_too() {
     let rig = crate::keys::keys_only();
     crate::keys::lock(&rig);

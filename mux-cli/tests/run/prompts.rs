@@ -10,6 +10,7 @@ use crate::keys::{keys_only, lock};
 use crate::rig::{Rig, is_alive, read_until, wait_for};
 
 const CTRL_C: &[u8] = b"\x03";
+const CTRL_D: &[u8] = b"\x04";
 const CTRL_Z: &[u8] = b"\x1a";
 const CTRL_BACKSLASH: &[u8] = b"\x1c";
 
@@ -95,6 +96,19 @@ fn stopped_and_continued(shell: &str) {
     let seen = shell.shows("web1: hello\r\n");
     assert!(!seen.contains("secret"), "{seen}");
     assert!(shell.echoes());
+    shell.ends();
+}
+
+#[test]
+fn what_follows_an_end_of_input_at_the_question_stands_on_a_line_of_its_own() {
+    let rig = keys_only();
+    lock(&rig);
+    let mut shell = Shell::new(&rig, "bash --norc --noprofile --noediting -i");
+    shell.types(format!("{}\n", line(&rig, &["-w", "web1", "--", "true"])));
+    shell.shows(ASKED);
+    shell.types(CTRL_D);
+    let seen = shell.shows("no passphrase given");
+    assert!(seen.starts_with("\r\n"), "{seen:?}");
     shell.ends();
 }
 

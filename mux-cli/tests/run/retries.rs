@@ -50,6 +50,15 @@ fn a_connection_that_is_closed_before_the_login_is_tried_again() {
 }
 
 #[test]
+fn those_that_are_too_many_for_one_server_come_back() {
+    // Fewer than are let go at once, and no --retries.
+    let rig = Rig::with("MaxStartups 4:100:4");
+    let ran = rig.run(&["-w", "n[1-60]", "-b", "--", "echo hi"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert!(ran.stdout.contains("n[1-60] (60)"), "{}", ran.stdout);
+}
+
+#[test]
 fn tries_are_counted_where_somebody_asks_or_the_host_is_lost() {
     let rig = Rig::new();
     let port = free_port();

@@ -91,7 +91,8 @@ impl<P: Protocol> Link<P> {
         }
         if self.eof && self.outcome.is_none() {
             if let Some(error) = self.write_error {
-                self.outcome = Some(Err(LinkError::Io(error)));
+                // What the protocol found comes first: that its goodbye found nobody tells less.
+                self.outcome = Some(Err(self.error.take().unwrap_or(LinkError::Io(error))));
             } else if self.write_shut {
                 self.outcome = Some(Ok(()));
             }

@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::event::Stream;
-use crate::SendQueue;
+use super::unsent::Unsent;
 use crate::codes::ResetCode;
 use crate::error::Misuse;
 
@@ -40,6 +40,8 @@ pub const MAX_UNSENT: usize = 256 * 1024;
 pub(super) enum Last {
     Finish,
     Result(Bytes),
+    /// Of a channel that is relayed, from a node that is gone.
+    Reset(Bytes),
 }
 
 /// A step that a channel can take when it is its turn.
@@ -51,9 +53,7 @@ pub(super) enum Step {
 
 #[derive(Debug)]
 pub(super) struct Channel {
-    /// Stretches of one stream each, in order.
-    unsent: VecDeque<(Stream, SendQueue)>,
-    unsent_len: usize,
+    unsent: Unsent,
     /// Bytes that may be sent.
     credit: u32,
     /// No data is taken from the owner any more.
@@ -76,8 +76,7 @@ pub(super) struct Channel {
 impl Channel {
     pub(super) fn new(window: u32) -> Self {
         Self {
-            unsent: VecDeque::new(),
-            unsent_len: 0,
+            unsent: Unsent::default(),
             credit: INITIAL_CREDIT,
             is_closed: false,
             last: VecDeque::new(),
@@ -96,7 +95,7 @@ impl Channel {
         if self.is_closed {
             0
         } else {
-            MAX_UNSENT.saturating_sub(self.unsent_len)
+            MAX_UNSENT.saturating_sub(self.unsent.len())
         }
     }
 
@@ -108,19 +107,8 @@ impl Channel {
             self.is_blocked = true;
             return Err(Misuse::QueueFull);
         }
-        if data.is_empty() {
-            return Ok(());
-        }
-        self.unsent_len += data.len();
-        self.is_blocked |= self.unsent_len == MAX_UNSENT;
-        match self.unsent.back_mut() {
-            Some((last, queue)) if *last == stream => queue.push(data),
-            Some(_) | None => {
-                let mut queue = SendQueue::new();
-                queue.push(data);
-                self.unsent.push_back((stream, queue));
-            }
-        }
+        self.unsent.push(stream, data);
+        self.is_blocked |= self.unsent.len() == MAX_UNSENT;
         Ok(())
     }
 
@@ -155,25 +143,17 @@ impl Channel {
 
     /// What goes next, with at most `max` bytes of data.
     pub(super) fn step(&mut self, max: usize) -> Option<Step> {
-        let Some((stream, queue)) = self.unsent.front_mut() else {
+        if self.unsent.is_empty() {
             return self.last.pop_front().map(Step::Last);
-        };
-        let stream = *stream;
-        let data = queue.take(max.min(self.credit as usize));
-        if queue.is_empty() {
-            self.unsent.pop_front();
         }
-        if data.is_empty() {
-            return None;
-        }
+        let (stream, data) = self.unsent.take(max.min(self.credit as usize))?;
         self.credit -= u32::try_from(data.len()).expect("no more than the credit was taken");
-        self.unsent_len -= data.len();
         Some(Step::Data(stream, data))
     }
 
     /// Whether the owner, who waits for room, is to be told now: half of it is free.
     pub(super) fn take_unblocked(&mut self) -> bool {
-        let is_unblocked = self.is_blocked && !self.is_closed && self.unsent_len <= MAX_UNSENT / 2;
+        let is_unblocked = self.is_blocked && !self.is_closed && self.unsent.len() <= MAX_UNSENT / 2;
         self.is_blocked &= !is_unblocked;
         is_unblocked
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::body::{Goodbye, Hello, Log, Reset, Route};
-use crate::frame::NodeId;
+use crate::frame::{Frame, NodeId};
 
 /// A channel of a connection: the node at its other end, and the number that the opener gave to it. Not used again
 /// while the connection lives.
@@ -55,6 +55,10 @@ pub enum Event {
     Result(ChannelId, Bytes),
     /// The channel has ended without a result; what waited on it is dropped.
     Reset(ChannelId, Reset),
+    /// A frame for another node, as it came: only its header was looked at. Comes if the configuration says `relays`;
+    /// whether its source may be that is for the owner to judge, who gives it to another link with
+    /// [`relay`](super::Connection::relay) or [refuses](super::Connection::refuse) it.
+    Transit(Frame),
     /// Nodes beneath the peer came or went (only above). Channels to lost ones were reset.
     Route(Route),
     /// Words for a person (only above).

@@ -1,89 +1,44 @@
 //! One link of the framed protocol as a value: [`Connection`]. This file has its commands; `receive.rs` decides what
-//! frames of the peer mean, `channels.rs` what is sent next. Nothing here relays frames or runs commands.
+//! frames of the peer mean, `channels.rs` what is sent next, `relaying.rs` passes frames of others on. Nothing here knows
+//! of other links or runs commands.
 
 mod channel;
 mod channels;
+mod config;
+mod drive;
 mod event;
+mod flow;
 mod keepalive;
+mod passing;
 mod receive;
+mod relaying;
 #[cfg(test)]
 mod tests;
+mod unsent;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 pub use channel::{INITIAL_CREDIT, MAX_CREDIT, MAX_UNSENT};
-use channels::{Channels, Outgoing};
+use channels::Channels;
+pub use config::{Config, Role};
 pub use event::{ChannelId, Event, Stream};
-use keepalive::{Due, Keepalive};
+pub use flow::FlowId;
+use keepalive::Keepalive;
+pub use passing::MAX_FLOWS;
 
-use crate::body::{
-    self, BodyError, Goodbye, GoodbyeCode, Hello, Log, MAX_ROUTE_NODES, Open, Reset, ResetCode, Route,
-};
-use crate::error::{Error, Misuse, Violation};
+use crate::body::{self, BodyError, Goodbye, GoodbyeCode, Hello, Log, MAX_ROUTE_NODES, Open, Reset, Route};
+use crate::error::{Error, Misuse};
 use crate::frame::{Frame, Header, Kind, MAX_BODY, NodeId};
-use crate::{Close, Protocol, SendQueue};
-
-/// Input stops while events of more bytes than this wait for the owner: what every protocol may hold for a slow one.
-const MAX_UNDELIVERED: usize = 256 * 1024;
-
-/// What an event costs beside its payload, so that a flood of empty ones is bounded too.
-const EVENT_COST: usize = 64;
-
-/// Input stops while more answers than this wait to be sent: a peer that only asks and never reads is not listened to.
-const MAX_OWED: usize = 1024;
 
 /// Nodes that may lie beneath one link.
 pub const MAX_ROUTES: usize = 65_536;
 
-/// Which end of a link this is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Opens channels and takes none: a client of the hub, the hub towards an agent.
-    Above,
-    /// Takes channels and opens none: the hub towards its clients, an agent.
-    Below,
-}
-
-/// What a connection is made with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Which end this is.
-    pub role: Role,
-    /// Program and version, for people.
-    pub software: String,
-    /// As `uname -sm` has it.
-    pub platform: String,
-    /// The numbers of this node and of the peer, if this side is the one that gives them. One of the two must be.
-    pub names: Option<(NodeId, NodeId)>,
-    /// Channels at a time: that are taken (below), or opened at most, whatever the peer takes (above).
-    pub max_channels: u32,
-    /// Bytes that may be under way towards us on a new channel: [`INITIAL_CREDIT`] to [`MAX_CREDIT`].
-    pub window: u32,
-    /// Ask whether the peer is there when nothing came for so long.
-    pub keepalive: Option<Duration>,
-    /// How long a hello, and an answer to a ping, may take.
-    pub answer_time: Duration,
-}
-
-impl Config {
-    /// 1,024 channels, windows of 64 KiB, a ping after 15 seconds of silence and 15 seconds for the answer.
-    #[must_use]
-    pub fn new(role: Role) -> Self {
-        Self {
-            role,
-            software: concat!("mux ", env!("CARGO_PKG_VERSION")).to_owned(),
-            platform: String::new(),
-            names: None,
-            max_channels: 1024,
-            window: INITIAL_CREDIT,
-            keepalive: Some(Duration::from_secs(15)),
-            answer_time: Duration::from_secs(15),
-        }
-    }
-}
+/// With so many frames waiting ahead of all data, no routes are added and no words taken: those below who cause them may
+/// be many, and 4 MiB of words are enough.
+const MAX_OUTBOX: usize = 1024;
 
 /// How far a link is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +51,7 @@ enum Phase {
     Failed(Error),
 }
 
-/// One end of a link. Made with [`new`](Self::new), driven as every [`Protocol`]; `PROTOCOL.md` of this crate is the
+/// One end of a link. Made with [`new`](Self::new), driven as every [`Protocol`](crate::Protocol); `PROTOCOL.md` of this crate is the
 /// specification.
 ///
 /// Memory is bounded: by the windows of its channels for what comes, by [`MAX_UNSENT`] a channel for what goes, and
@@ -235,25 +190,36 @@ impl Connection {
         self.channels.with(channel, |channel| channel.set_window(window));
     }
 
-    /// Tells the side above of nodes beneath this one.
+    /// Tells the side above of nodes beneath this one. That some are lost is said behind the last frame that came from
+    /// them and is still under way.
     ///
     /// # Errors
-    /// This side may not, or it is more than [`MAX_ROUTE_NODES`] at once.
+    /// This side may not, it is more than [`MAX_ROUTE_NODES`] at once, or more were added than the peer reads.
     pub fn announce(&mut self, route: &Route) -> Result<(), Misuse> {
         self.usable(Role::Below)?;
         if route.added.len() + route.lost.len() > MAX_ROUTE_NODES {
             return Err(Misuse::Body(BodyError::Field("added")));
         }
-        self.put(Header::link(Kind::Route, 0), route.encode());
+        if !route.added.is_empty() && self.outbox.len() >= MAX_OUTBOX {
+            return Err(Misuse::QueueFull);
+        }
+        if route.lost.is_empty() {
+            self.put(Header::link(Kind::Route, 0), route.encode());
+        } else {
+            self.channels.part(route);
+        }
         Ok(())
     }
 
     /// Words for a person above.
     ///
     /// # Errors
-    /// This side may not.
+    /// This side may not, or the peer does not read what was said before.
     pub fn log(&mut self, log: &Log) -> Result<(), Misuse> {
         self.usable(Role::Below)?;
+        if self.outbox.len() >= MAX_OUTBOX {
+            return Err(Misuse::QueueFull);
+        }
         self.put(Header::link(Kind::Log, 0), log.encode());
         Ok(())
     }
@@ -282,6 +248,12 @@ impl Connection {
             let text = text.to_owned();
             self.put(Header::link(Kind::Goodbye, 0), Goodbye { code, text }.encode());
         }
+    }
+
+    /// The numbers of this node and of the peer, once they are known.
+    #[must_use]
+    pub fn names(&self) -> Option<(NodeId, NodeId)> {
+        self.own.zip(self.peer)
     }
 
     /// Channels that are open.
@@ -331,153 +303,4 @@ impl Connection {
         };
         Frame::new(header, body)
     }
-
-    fn tell(&mut self, event: Event) {
-        self.undelivered += cost(&event);
-        self.events.push_back(event);
-    }
-
-    /// Every channel ends for this reason.
-    fn lose_channels(&mut self, text: &str) {
-        for channel in self.channels.remove_all() {
-            let text = text.to_owned();
-            let code = ResetCode::Gone;
-            self.tell(Event::Reset(channel, Reset { code, text }));
-        }
-    }
-
-    fn fail(&mut self, error: Error) -> Error {
-        let text = error.to_string();
-        self.lose_channels(&text);
-        self.outbox.clear();
-        self.owed = 0;
-        let code = match &error {
-            // Whoever wrote that is no peer of ours and would not understand.
-            Error::Violation(Violation::Magic(_)) | Error::UnexpectedEof => None,
-            Error::Violation(_) => Some(GoodbyeCode::Violation),
-            Error::Incompatible(_) => Some(GoodbyeCode::Incompatible),
-            Error::NoHello | Error::Silent => Some(GoodbyeCode::Silent),
-        };
-        if let Some(code) = code {
-            self.put(Header::link(Kind::Goodbye, 0), Goodbye { code, text }.encode());
-        }
-        self.phase = Phase::Failed(error.clone());
-        error
-    }
-}
-
-impl Protocol for Connection {
-    type Event = Event;
-    type Error = Error;
-
-    fn wants_input(&self) -> bool {
-        self.undelivered <= MAX_UNDELIVERED && self.owed <= MAX_OWED
-    }
-
-    fn handle_input(&mut self, now: Instant, input: &mut BytesMut) -> Result<(), Error> {
-        match &self.phase {
-            Phase::Failed(error) => return Err(error.clone()),
-            Phase::Parted => {
-                input.clear();
-                return Ok(());
-            }
-            Phase::Greeting | Phase::Open => {}
-        }
-        if !input.is_empty() {
-            self.keepalive.heard(now);
-        }
-        let outcome = Frame::take(input).and_then(|frame| match frame {
-            Some(frame) => self.receive(now, frame),
-            None => Ok(()),
-        });
-        self.is_mid_frame = !input.is_empty();
-        outcome.map_err(|error| self.fail(error))
-    }
-
-    fn handle_eof(&mut self, _now: Instant) -> Result<(), Error> {
-        match &self.phase {
-            Phase::Failed(error) => Err(error.clone()),
-            Phase::Parted => Ok(()),
-            Phase::Greeting | Phase::Open if self.is_mid_frame => Err(self.fail(Violation::Truncated.into())),
-            Phase::Greeting | Phase::Open => Err(self.fail(Error::UnexpectedEof)),
-        }
-    }
-
-    fn handle_timeout(&mut self, now: Instant) -> Result<(), Error> {
-        match &self.phase {
-            Phase::Failed(error) => return Err(error.clone()),
-            Phase::Parted => return Ok(()),
-            Phase::Greeting | Phase::Open => {}
-        }
-        if !self.wants_input() {
-            // Nothing can come while we don't read: the peer is not to blame for it.
-            self.keepalive.heard(now);
-        }
-        match self.keepalive.due(now) {
-            None => Ok(()),
-            Some(Due::NoHello) => Err(self.fail(Error::NoHello)),
-            Some(Due::Silent) => Err(self.fail(Error::Silent)),
-            Some(Due::Ping(bytes)) => {
-                self.put(Header::link(Kind::Ping, 0), Bytes::copy_from_slice(&bytes));
-                Ok(())
-            }
-        }
-    }
-
-    fn poll_transmit(&mut self, _now: Instant, out: &mut SendQueue) {
-        while out.has_room() {
-            if let Some((frame, is_owed)) = self.outbox.pop_front() {
-                self.owed -= usize::from(is_owed);
-                put(out, frame);
-            } else if let Some((outgoing, unblocked)) = self.channels.next_frame() {
-                let Outgoing {
-                    channel,
-                    kind,
-                    flags,
-                    body,
-                } = outgoing;
-                put(out, self.channel_frame(channel, kind, flags, body));
-                if let Some(channel) = unblocked {
-                    self.tell(Event::Writable(channel));
-                }
-            } else {
-                return;
-            }
-        }
-    }
-
-    fn poll_close(&self) -> Option<Close> {
-        matches!(self.phase, Phase::Parted | Phase::Failed(_)).then_some(Close::Both)
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Greeting | Phase::Open => self.keepalive.deadline(),
-            Phase::Parted | Phase::Failed(_) => None,
-        }
-    }
-
-    fn poll_event(&mut self) -> Option<Event> {
-        let event = self.events.pop_front()?;
-        self.undelivered -= cost(&event);
-        Some(event)
-    }
-}
-
-fn put(out: &mut SendQueue, frame: Frame) {
-    out.put_slice(&frame.header.encode());
-    out.push(frame.body);
-}
-
-fn cost(event: &Event) -> usize {
-    let payload = match event {
-        Event::Opened { kind, arguments, .. } => kind.len() + arguments.len(),
-        Event::Data { data, .. } => data.len(),
-        Event::Result(_, body) => body.len(),
-        Event::Reset(_, reset) => reset.text.len(),
-        Event::Route(route) => size_of_val(&*route.added) + size_of_val(&*route.lost) + route.reason.len(),
-        Event::Log(log) => log.text.len(),
-        Event::Hello(_) | Event::Finished(_) | Event::Writable(_) | Event::Goodbye(_) => 0,
-    };
-    EVENT_COST + payload
 }

@@ -98,7 +98,11 @@ impl Connection {
 
     fn receive_on_channel(&mut self, header: Header, body: Bytes) {
         if header.destination != NodeId::NEIGHBOUR && Some(header.destination) != self.own {
-            return self.refuse(header, ResetCode::NoRoute);
+            return if self.config.relays {
+                self.tell(Event::Transit(Frame { header, body }));
+            } else {
+                self.refuse(header, ResetCode::NoRoute);
+            };
         }
         let Some(node) = self.origin(header.source) else {
             return self.refuse(header, ResetCode::Forged);
@@ -216,24 +220,7 @@ impl Connection {
         self.channels.with(channel, act).unwrap_or(Ok(()))
     }
 
-    /// Sends a frame back as a reset, from whom it was for to whom it was from. Resets are not: two ends that refuse each
-    /// other would never stop.
-    fn refuse(&mut self, header: Header, code: ResetCode) {
-        self.refused += 1;
-        if header.kind == Kind::Reset {
-            return;
-        }
-        let answer = Header {
-            kind: Kind::Reset,
-            flags: 0,
-            destination: header.source,
-            source: header.destination,
-            ..header
-        };
-        self.owe(Frame::new(answer, Reset::new(code).encode()));
-    }
-
-    fn owe(&mut self, frame: Frame) {
+    pub(super) fn owe(&mut self, frame: Frame) {
         self.owed += 1;
         self.outbox.push_back((frame, true));
     }

@@ -194,6 +194,20 @@ impl Auth {
         }
     }
 
+    /// The identity that the server has been asked about without an answer, unless that answer decides whether an earlier
+    /// login went well.
+    pub(crate) fn asked_about(&self) -> Option<usize> {
+        let identity = match self.step {
+            Step::Asked(Request::Query { identity, .. } | Request::Signed { identity }) => identity,
+            Step::Asked(Request::None | Request::Interactive { .. } | Request::Password)
+            | Step::Choose
+            | Step::Send(..)
+            | Step::Signing { .. }
+            | Step::Prompting { .. } => return None,
+        };
+        Some(identity).filter(|identity| self.config.doubted != Some(*identity))
+    }
+
     /// Whether something may be sent behind a signed request. Not once somebody has answered: where a refusal ends the
     /// connection, those answers would be lost with it, and nobody is asked twice.
     pub(crate) fn may_gamble(&self) -> bool {

@@ -163,6 +163,7 @@ impl Client {
         let Err(error) = result else { return Ok(()) };
         if let Error::Disconnected { code, description } = &error {
             let (code, description) = (*code, description.clone());
+            self.session.said_goodbye(code);
             self.session
                 .events
                 .push(Event::Disconnected { code, description });

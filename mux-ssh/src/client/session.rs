@@ -24,6 +24,7 @@ use super::opening::{Opening, Permit};
 use super::packet::Packet;
 use super::replies::Replies;
 use super::{ChannelViolation, ClientConfig, Event, SessionBinding, Stage};
+use crate::message::disconnect;
 use crate::transport::Family;
 use crate::{Error, Violation};
 
@@ -238,6 +239,21 @@ impl Session {
         } else {
             self.gamble_over = true;
             self.channels.revert(&mut self.events);
+        }
+    }
+
+    /// The server goes away with this reason. That is its answer to the key that was one too many for it.
+    pub(crate) fn said_goodbye(&mut self, code: u32) {
+        let refuses = [
+            disconnect::PROTOCOL_ERROR,
+            disconnect::NO_MORE_AUTH_METHODS_AVAILABLE,
+        ];
+        if let Phase::Login(auth) = &self.phase
+            && refuses.contains(&code)
+            && auth.was_refused()
+            && let Some(identity) = auth.asked_about()
+        {
+            self.events.push(Event::KeyRefused { identity });
         }
     }
 

@@ -19,8 +19,15 @@ const REQUIRED_RSA_SIZE: u32 = 1024;
 /// No name in the DNS is longer (RFC 1035 §2.3.4).
 const MAX_HOST_NAME: usize = 255;
 
-/// What is tried when no `IdentityFile` is given: the types that we can sign with, in OpenSSH's order.
-pub(super) const DEFAULT_IDENTITIES: [&str; 3] = ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"];
+/// What is tried when no `IdentityFile` is given, in OpenSSH's order. Of security keys the file says which one of an agent's
+/// is meant; DSA and XMSS, which OpenSSH 10 looks for no more, nothing here can sign with.
+pub(super) const DEFAULT_IDENTITIES: [&str; 5] = [
+    "~/.ssh/id_rsa",
+    "~/.ssh/id_ecdsa",
+    "~/.ssh/id_ecdsa_sk",
+    "~/.ssh/id_ed25519",
+    "~/.ssh/id_ed25519_sk",
+];
 
 impl Draft<'_> {
     /// Settles the host name after the first pass: later `HostName` lines come too late, as in OpenSSH.

@@ -53,7 +53,13 @@ const FATES: &[(&str, Fate)] = &[
     ("ServerAliveCountMax", Honoured("")),
     ("TCPKeepAlive", NoEffect("the server is asked over SSH instead, more often")),
     ("User", Honoured("with tokens")),
-    ("IdentityFile", Honoured("")),
+    (
+        "IdentityFile",
+        Honoured(
+            "of the defaults, `id_dsa` and `id_xmss` are not looked for; with a security key (`-sk`) only an agent signs, \
+             the file names it",
+        ),
+    ),
     ("CertificateFile", Honoured("")),
     ("IdentitiesOnly", Honoured("")),
     ("IdentityAgent", Honoured("")),

@@ -47,6 +47,13 @@ pub(super) struct Log {
     pub(super) end: Option<End>,
     /// The server has closed the command's channel.
     pub(super) closed: bool,
+    /// The server hung up in place of its identification, and did not say that this has another reason than too many
+    /// logins.
+    pub(super) turned_away: bool,
+    /// It said that it has too many.
+    pub(super) says_too_many: bool,
+    /// It said something else in place of it.
+    pub(super) says_otherwise: bool,
     /// What ssh says about failures.
     pub(super) words: Vec<String>,
 }
@@ -92,6 +99,14 @@ impl Log {
             "ssh_proxy_connect" if said("Executing proxy command") => self.reach(Stage::Tcp),
             "kex_exchange_identification" if said("Local version string") => self.reach(Stage::Banner),
             "kex_exchange_identification" if said("Remote protocol version") => self.reach(Stage::Kex),
+            "kex_exchange_identification" if said("banner line ") => {
+                self.says_too_many |= said("Exceeded MaxStartups");
+                self.says_otherwise |= !said("Exceeded MaxStartups");
+            }
+            "kex_exchange_identification" if said("Connection closed") || said("Connection reset") => {
+                self.turned_away |= !self.says_otherwise;
+                self.word(message);
+            }
             "input_userauth_service_accept" if is_debug => self.reach(Stage::Auth),
             "ssh_userauth2" if said("Authenticated to ") || said("Authentication succeeded") => {
                 self.reach(Stage::Channel);

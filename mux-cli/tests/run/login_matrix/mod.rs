@@ -158,7 +158,7 @@ impl Case {
                 let reason = match self.proof {
                     Proof::Key(..) | Proof::Encrypted => "DIR/id: not accepted",
                     Proof::Certificate => "DIR/id-cert.pub: not accepted",
-                    Proof::Agent => "agent key DIR/id: not accepted",
+                    Proof::Agent => "agent key DIR/id (SHA256:",
                     Proof::Questions => "keyboard-interactive: not accepted",
                     Proof::Password | Proof::KeyAndPassword => "password: not accepted",
                 };

@@ -193,6 +193,18 @@ fn too_many_channels_and_too_many_openers_are_refused() {
 }
 
 #[test]
+fn openers_may_come_and_go_for_ever() {
+    let mut victim = Victim::new(Role::Below);
+    for source in 100..300 {
+        victim.get(on_channel(Kind::Open, source, 1, open_body()));
+        let reset = Reset::new(ResetCode::Cancelled).encode();
+        victim.get(on_channel(Kind::Reset, source, 1, reset));
+    }
+    assert_eq!(victim.answers(), []);
+    assert_eq!(victim.side.connection.refused(), 0);
+}
+
+#[test]
 fn the_owner_learns_which_channel_a_violation_cost() {
     let mut victim = Victim::new(Role::Below);
     victim.get(open(1));

@@ -12,8 +12,14 @@ mod channels;
 mod hostile;
 mod link;
 mod random;
+mod relaying;
+
+use bytes::BytesMut;
 
 use super::*;
+use crate::body::ResetCode;
+use crate::error::Violation;
+use crate::{Close, Protocol, SendQueue};
 
 /// Input and output of one end, and what it said.
 struct Side {

@@ -194,7 +194,9 @@ impl World {
                 self.over(channel);
             }
             Event::Opened { .. } | Event::Writable(_) => {}
-            Event::Hello(_) | Event::Route(_) | Event::Log(_) | Event::Goodbye(_) => panic!("{event:?}"),
+            Event::Hello(_) | Event::Route(_) | Event::Log(_) | Event::Goodbye(_) | Event::Transit(_) => {
+                panic!("{event:?}")
+            }
         }
     }
 

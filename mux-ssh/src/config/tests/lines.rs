@@ -21,7 +21,9 @@ fn without_files_there_are_defaults() {
         [
             "/home/me/.ssh/id_rsa",
             "/home/me/.ssh/id_ecdsa",
-            "/home/me/.ssh/id_ed25519"
+            "/home/me/.ssh/id_ecdsa_sk",
+            "/home/me/.ssh/id_ed25519",
+            "/home/me/.ssh/id_ed25519_sk"
         ]
     );
     let known = ["/home/me/.ssh/known_hosts", "/home/me/.ssh/known_hosts2"];
