@@ -1,4 +1,4 @@
-//! `cargo xtask bench cold|sequence|bulk|rtt|loop|scale|idle|knownhosts|jump`: ours against others, in the same run, as whole
+//! `cargo xtask bench cold|warm|sequence|bulk|rtt|loop|scale|idle|knownhosts|jump`: ours against others, in the same run, as whole
 //! processes with their children.
 //!
 //! It builds release binaries, measures them and writes what it prints as JSON below `target/bench/`, too.
@@ -24,6 +24,7 @@ mod sequence;
 mod servers;
 mod statistics;
 mod table;
+mod warm;
 
 use std::process::{Command, ExitCode};
 
@@ -43,6 +44,7 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     }
     let measure: fn(&Options) -> Result<Value> = match options.verb.as_str() {
         "cold" => cold::run,
+        "warm" => warm::run,
         "sequence" => sequence::run,
         "bulk" => bulk::run,
         "rtt" => rtt::run,
@@ -52,7 +54,7 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
         "knownhosts" => knownhosts::run,
         "jump" => jump::run,
         other => bail!(
-            "no benchmark `{other}`; there are cold, sequence, bulk, rtt, loop, scale, idle, knownhosts, jump"
+            "no benchmark `{other}`; there are cold, warm, sequence, bulk, rtt, loop, scale, idle, knownhosts, jump"
         ),
     };
     cleanup::on_signals()?;
