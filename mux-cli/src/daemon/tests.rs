@@ -94,7 +94,7 @@ fn requests_arrive_whole() {
         further_host_keys: true,
         ..SshOptions::default()
     };
-    check(&Up::Common(options.clone(), Bytes::from_static(b"ls")));
+    check(&Up::Common(options, Bytes::from_static(b"ls")));
     check(&Up::Submit(Order::of(&request())));
     let back: Order = decode(&encode(&Order::of(&request()))).unwrap();
     let back = back.into_request(Arc::default(), request().command);
