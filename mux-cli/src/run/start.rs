@@ -291,12 +291,7 @@ fn run(
     let streams =
         Streams::of_process().map_err(|error| limits::missing("duplicate the standard streams", &error))?;
     let on_terminal = streams.stderr_is_terminal;
-    let facts = Facts {
-        stdout_is_terminal: streams.stdout_is_terminal,
-        stderr_is_terminal: on_terminal,
-        width: on_terminal.then(super::terminal::width).flatten(),
-        ..Facts::of_environment()
-    };
+    let facts = facts(&streams);
     listen(&mut driver, on_terminal).map_err(|error| limits::missing("listen for signals", &error))?;
     let directory = directory().map_err(|error| limits::missing("name a temporary directory", &error))?;
     let mut options = Options::new(&plan.output, plan.verbose, &facts, directory);
@@ -340,6 +335,17 @@ fn run(
     engine
         .run(plan.exit)
         .map_err(|error| limits::missing("go on", &error))
+}
+
+/// Where the output goes.
+fn facts(streams: &Streams) -> Facts {
+    let on_terminal = streams.stderr_is_terminal;
+    Facts {
+        stdout_is_terminal: streams.stdout_is_terminal,
+        stderr_is_terminal: on_terminal,
+        width: on_terminal.then(super::terminal::width).flatten(),
+        ..Facts::of_environment()
+    }
 }
 
 /// What the hub asks, with its memory and its threads.
