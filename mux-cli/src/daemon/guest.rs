@@ -335,6 +335,7 @@ impl Links for Lender<'_> {
 
     fn abort(&mut self, key: Key) {
         self.common.owners.remove(&key);
+        self.common.warm.closed(key);
         self.common.net.abort(key);
     }
 }

@@ -30,6 +30,9 @@ pub use status::Form;
 const BEGIN: Duration = Duration::from_secs(10);
 const END: Duration = Duration::from_secs(20);
 
+/// How long one that was started at the same time may take from its lock to its socket.
+const OTHER: Duration = Duration::from_secs(1);
+
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -129,24 +132,27 @@ pub(crate) fn start(place: &Place, life: Life) -> Result<bool, String> {
     let mut child = command
         .spawn()
         .map_err(|error| format!("could not start it: {error}"))?;
-    let mut waited = Duration::ZERO;
-    while waited < BEGIN {
+    let (mut waited, mut until) = (Duration::ZERO, BEGIN);
+    let mut ended = None;
+    while waited < until {
         if call::reach(place).is_ok() {
             return Ok(true);
         }
-        // It may have met another one that was started at the same time, and that is as good.
-        if let Ok(Some(status)) = child.try_wait()
-            && call::reach(place).is_err()
+        // It may have met another one that was started at the same time: that is as good, once it listens.
+        if ended.is_none()
+            && let Ok(Some(status)) = child.try_wait()
         {
-            return Err(format!("it ended with {status}; see {}", at.display()));
+            ended = Some(status);
+            until = waited + OTHER;
         }
         std::thread::sleep(LOOK);
         waited += LOOK;
     }
-    Err(format!(
-        "it does not listen after {BEGIN:?}; see {}",
-        at.display()
-    ))
+    let at = at.display();
+    Err(match ended {
+        Some(status) => format!("it ended with {status}; see {at}"),
+        None => format!("it does not listen after {BEGIN:?}; see {at}"),
+    })
 }
 
 /// Where a daemon without a terminal says what it has to say.

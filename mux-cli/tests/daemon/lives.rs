@@ -70,7 +70,8 @@ fn whoever_waits_for_a_daemon_that_is_killed_is_told_at_once_and_the_next_comman
     let ran = home.rig.finish(output);
     assert_eq!(ran.status, 1, "{ran:?}");
     assert!(ran.stderr.contains("the command may have run"), "{ran:?}");
-    assert!(took < Duration::from_secs(1), "told after {took:?}");
+    // At once, on a machine that does nothing else; what would be noticed by silence takes ten seconds and more.
+    assert!(took < Duration::from_secs(5), "told after {took:?}");
     assert!(home.socket().exists(), "it had no time to remove it");
     assert_ne!(home.connection(&[]), home.connection(&[]), "nobody listens there");
     home.start(&[]);
@@ -118,11 +119,11 @@ fn a_daemon_that_is_told_to_end_lets_short_commands_end_and_takes_no_new_ones() 
     read_until(&mut stdout, "up\n");
     kill_process(Pid::from_child(home.daemon_child()), Signal::TERM).unwrap();
     wait_for("the socket to go", || !home.socket().exists());
-    home.connection(&[]);
     fs::write(&flag, "").unwrap();
     assert_eq!(read_until(&mut stdout, "end\n"), "end\n");
     assert!(run.wait().unwrap().success());
     assert!(home.daemon_child().wait().unwrap().success());
+    assert_ne!(home.connection(&[]), home.connection(&[]), "nobody is there");
 }
 
 #[test]
