@@ -41,7 +41,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             },
             keepalive: options.keepalive,
             rekey: options.rekey,
-            spare: false,
+            spare: self.request.like.is_some(),
             cautious: caution.step_by_step,
             doubted: caution.doubted,
             host_keys: options.further_host_keys,

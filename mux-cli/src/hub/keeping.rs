@@ -27,6 +27,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         };
         client.limit_windows(cx.shared.max_window);
         let channel = client.exec(cx.now, exec);
+        let is_open = client.is_open(channel);
         cx.shared.by_link.insert(key, self.request.id);
         self.is_kept = true;
         self.tries += 1;
@@ -44,6 +45,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
         self.login = Countdown::Stopped(self.request.connect_timeout);
         self.login.start(cx.now);
         self.heard(cx);
+        if is_open {
+            self.command_begun(cx);
+        }
         self.want_stdin(cx);
         true
     }

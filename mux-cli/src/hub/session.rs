@@ -89,7 +89,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     /// Its channel is open: from here on the command's own time counts.
-    fn command_begun<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+    pub(super) fn command_begun<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         self.reach(cx, Stage::Command);
         self.login.stop(cx.now);
         self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
