@@ -1,6 +1,7 @@
 //! Runs commands on fleets of machines: the parts that the `mux` binary is made of.
 
 pub mod audit;
+pub mod daemon;
 pub mod exit;
 pub mod files;
 pub mod flags;

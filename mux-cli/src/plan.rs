@@ -36,12 +36,25 @@ pub struct Plan {
     pub missing_status: MissingStatus,
     /// How to get there.
     pub connection: Connection,
+    /// Whether connections are shared with other runs.
+    pub sharing: Sharing,
     /// What to print.
     pub output: OutputPlan,
     /// Which exit status to give.
     pub exit: ExitRule,
     /// How many `-v` were given.
     pub verbose: u8,
+}
+
+/// Whether connections are shared with other runs, by the daemon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sharing {
+    /// `--no-daemon`: this run connects by itself.
+    pub never: bool,
+    /// `--fresh`: over connections that it makes, which others may use then.
+    pub fresh: bool,
+    /// `--persist`: there is to be a daemon, which stays so long after its last client.
+    pub persist: Option<Duration>,
 }
 
 /// What to do with the targets.

@@ -1,4 +1,4 @@
-//! `cargo xtask bench cold|sequence|bulk|rtt|loop|scale|idle|knownhosts|jump|router`: ours against others, in the same run, as whole
+//! `cargo xtask bench cold|warm|sequence|bulk|rtt|loop|scale|idle|knownhosts|jump|router`: ours against others, in the same run, as whole
 //! processes with their children.
 //!
 //! It builds release binaries, measures them and writes what it prints as JSON below `target/bench/`, too.
@@ -25,6 +25,7 @@ mod sequence;
 mod servers;
 mod statistics;
 mod table;
+mod warm;
 
 use std::process::{Command, ExitCode};
 
@@ -48,6 +49,7 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
     }
     let measure: fn(&Options) -> Result<Value> = match options.verb.as_str() {
         "cold" => cold::run,
+        "warm" => warm::run,
         "sequence" => sequence::run,
         "bulk" => bulk::run,
         "rtt" => rtt::run,
@@ -58,7 +60,7 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<ExitCode> {
         "jump" => jump::run,
         "router" => router::run,
         other => bail!(
-            "no benchmark `{other}`; there are cold, sequence, bulk, rtt, loop, scale, idle, knownhosts, jump, router"
+            "no benchmark `{other}`; there are cold, warm, sequence, bulk, rtt, loop, scale, idle, knownhosts, jump, router"
         ),
     };
     cleanup::on_signals()?;

@@ -69,7 +69,7 @@ const VERBS: &[(&str, &str, Verb)] = &[
     ),
     (
         "bench",
-        "cold|sequence|bulk|rtt|loop|scale|idle|knownhosts|jump|router [--install-peers] measure, against others where there are any",
+        "cold|warm|sequence|bulk|rtt|loop|scale|idle|knownhosts|jump|router [--install-peers] measure, against others where there are any",
         bench::run,
     ),
 ];

@@ -9,7 +9,7 @@ use super::fanout::parse_fanout;
 use super::{Environment, UsageError, connection, table, targets};
 use crate::plan::{
     Action, ColorChoice, DEFAULT_FANOUT, DEFAULT_SPILL_MAX, ExitRule, Format, Learn, MissingStatus,
-    OutputPlan, Plan, SavePlan, Transport, Variables,
+    OutputPlan, Plan, SavePlan, Sharing, Transport, Variables,
 };
 use crate::targets::HostsSource;
 
@@ -125,6 +125,7 @@ pub(super) fn plan(hosts: &ArgMatches, environment: &Environment) -> Result<Plan
         stdin: None,
         retries: 0,
         missing_status: MissingStatus::default(),
+        sharing: Sharing::default(),
         connection,
         output: OutputPlan {
             format: Format::Text,

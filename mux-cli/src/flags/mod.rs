@@ -2,6 +2,7 @@
 //! says so instead of guessing; it reads no file and connects to nothing.
 
 mod config;
+mod daemon;
 mod duration;
 mod env;
 mod error;
@@ -30,7 +31,7 @@ use clap::error::{ContextKind, ErrorKind};
 
 use crate::plan::{
     Action, ColorChoice, Connection, DEFAULT_FANOUT, DEFAULT_SPILL_MAX, ExitRule, Family, Format,
-    MissingStatus, OutputPlan, Plan, SavePlan, StdinSource, Variable, Variables,
+    MissingStatus, OutputPlan, Plan, SavePlan, Sharing, StdinSource, Variable, Variables,
 };
 use crate::targets::{HostsSource, TargetSpec};
 
@@ -41,6 +42,8 @@ pub enum Invocation {
     Run(Box<Plan>),
     /// `mux config -G`.
     Config(Box<ConfigQuery>),
+    /// `mux daemon`, `mux status`.
+    Daemon(crate::daemon::Verb),
     /// This text on standard output, and nothing else: help, version.
     Print(String),
 }
@@ -71,6 +74,8 @@ pub fn parse(
     match matches.subcommand() {
         Some(("run", run)) => Ok(Invocation::Run(Box::new(plan(run, environment)?))),
         Some(("hosts", hosts)) => Ok(Invocation::Run(Box::new(hosts::plan(hosts, environment)?))),
+        Some(("daemon", matches)) => Ok(Invocation::Daemon(daemon::verb(matches)?)),
+        Some(("status", matches)) => Ok(Invocation::Daemon(daemon::status_verb(matches))),
         Some(("config", matches)) => Ok(match config::query(matches)? {
             Some(query) => Invocation::Config(Box::new(query)),
             None => Invocation::Print(mux_ssh::config::keywords()),
@@ -101,6 +106,11 @@ fn plan(run: &ArgMatches, environment: &Environment) -> Result<Plan, UsageError>
             .copied()
             .unwrap_or_default(),
         connection: connection(run, environment)?,
+        sharing: Sharing {
+            never: run.get_flag("no-daemon"),
+            fresh: run.get_flag("fresh"),
+            persist: seconds(run, "persist"),
+        },
         output: output(run)?,
         exit: if run.get_flag("status") {
             ExitRule::Largest

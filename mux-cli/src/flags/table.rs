@@ -13,7 +13,7 @@ use super::duration::{parse_deadline, parse_duration};
 use super::fanout::parse_fanout;
 use super::size::parse_size;
 use super::variable::parse_variable;
-use super::{config, foreign, hosts};
+use super::{config, daemon, foreign, hosts};
 use crate::plan::{ColorChoice, Format, MAX_RETRIES, MissingStatus};
 
 const EXAMPLES: &str = "\
@@ -55,7 +55,9 @@ pub(super) fn command() -> Command {
         .subcommand_required(true)
         .subcommand(run())
         .subcommand(hosts::command())
-        .subcommand(config::command());
+        .subcommand(config::command())
+        .subcommand(daemon::command())
+        .subcommand(daemon::status());
     foreign::LATER_COMMANDS
         .iter()
         .fold(mux, |mux, name| mux.subcommand(foreign::later_command(name)))
@@ -181,7 +183,7 @@ fn transport() -> Arg {
     .value_parser(super::transport::parse)
 }
 
-fn execution() -> [Arg; 6] {
+fn execution() -> [Arg; 9] {
     headed(
         "How to run",
         [
@@ -209,6 +211,17 @@ fn execution() -> [Arg; 6] {
             )
             .long("retries")
             .value_parser(value_parser!(u32).range(0..=i64::from(MAX_RETRIES))),
+            valued(
+                "persist",
+                "TIME",
+                "See to it that there is a daemon that keeps connections, so long after its last client",
+            )
+            .long("persist")
+            .value_parser(parse_deadline),
+            switch("no-daemon", "Don't use connections of the daemon")
+                .long("no-daemon")
+                .conflicts_with("persist"),
+            switch("fresh", "Make new connections in the place of kept ones").long("fresh"),
             switch("status", "Exit with the largest remote status").short('S'),
             valued(
                 "missing-status",

@@ -5,6 +5,7 @@
 use std::os::unix::ffi::OsStringExt as _;
 
 use super::*;
+use crate::daemon::{DEFAULT_IDLE, Form, Life, Verb};
 use crate::plan::Transport;
 
 fn parse_words(line: &[&[u8]], environment: &Environment) -> Result<Invocation, UsageError> {
@@ -28,6 +29,7 @@ fn plan_of(line: &str) -> Plan {
     match parse_line(&format!("run {line}")).unwrap_or_else(|error| panic!("{line}: {error}")) {
         Invocation::Run(plan) => *plan,
         Invocation::Config(query) => panic!("{line}: {query:?}"),
+        Invocation::Daemon(verb) => panic!("{line}: {verb:?}"),
         Invocation::Print(text) => panic!("{line}: {text}"),
     }
 }
@@ -159,6 +161,7 @@ fn every_flag_lands_in_its_place() {
             stdin: Some(StdinSource::File("in".into())),
             retries: 3,
             missing_status: MissingStatus::Ok,
+            sharing: Sharing::default(),
             connection: Connection {
                 user: Some("root".into()),
                 port: Some(2222),
@@ -351,6 +354,7 @@ fn help_and_version_are_texts_and_mux_alone_is_a_usage_error() {
     let printed = |line: &str| match parse_line(line).unwrap() {
         Invocation::Print(text) => text,
         Invocation::Config(query) => panic!("{query:?}"),
+        Invocation::Daemon(verb) => panic!("{verb:?}"),
         Invocation::Run(plan) => panic!("{plan:?}"),
     };
     assert_eq!(
@@ -459,4 +463,56 @@ fn times_are_seconds_or_numbers_with_units() {
     for text in ["366d", "99999999999999999999", "200d200d"] {
         check_duration(text, Err(DurationError::TooLong));
     }
+}
+
+#[test]
+fn the_daemon_is_used_unless_it_is_not_wanted() {
+    let sharing = |line: &str| plan_of(line).sharing;
+    assert_eq!(sharing("-w a ls"), Sharing::default());
+    let never = Sharing {
+        never: true,
+        ..Sharing::default()
+    };
+    assert_eq!(sharing("-w a --no-daemon ls"), never);
+    let kept = Sharing {
+        fresh: true,
+        persist: Some(Duration::from_secs(600)),
+        ..Sharing::default()
+    };
+    assert_eq!(sharing("-w a --fresh --persist 10m ls"), kept);
+    assert!(parse_line("run -w a --no-daemon --persist 10m ls").is_err());
+}
+
+#[test]
+fn verbs_of_the_daemon_say_how_long_it_stays() {
+    let verb = |line: &str| match parse_line(line).unwrap() {
+        Invocation::Daemon(verb) => verb,
+        other @ (Invocation::Run(_) | Invocation::Config(_) | Invocation::Print(_)) => {
+            panic!("{line}: {other:?}")
+        }
+    };
+    let life = |idle, detached| Life { idle, detached };
+    let usual = Some(DEFAULT_IDLE);
+    for (line, expected) in [
+        ("daemon run", Verb::Run(life(usual, false))),
+        ("daemon run --idle 0", Verb::Run(life(None, false))),
+        (
+            "daemon start --idle 1h",
+            Verb::Start(life(Some(Duration::from_secs(3600)), true)),
+        ),
+        ("daemon restart", Verb::Restart(life(usual, true))),
+        ("daemon stop", Verb::Stop),
+        ("daemon drop", Verb::Drop(Vec::new())),
+        (
+            "daemon drop -w a,b -w c",
+            Verb::Drop(vec!["a".into(), "b".into(), "c".into()]),
+        ),
+        ("status", Verb::Status(Form::Text)),
+        ("status --json", Verb::Status(Form::Json)),
+        ("status --metrics", Verb::Status(Form::Metrics)),
+    ] {
+        assert_eq!(verb(line), expected, "{line}");
+    }
+    assert!(parse_line("daemon").is_err());
+    assert!(parse_line("status --json --metrics").is_err());
 }

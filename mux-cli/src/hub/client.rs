@@ -41,7 +41,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
             },
             keepalive: options.keepalive,
             rekey: options.rekey,
-            spare: false,
+            spare: self.request.like.is_some(),
             cautious: caution.step_by_step,
             doubted: caution.doubted,
             host_keys: options.further_host_keys,
@@ -51,17 +51,19 @@ impl<K: Copy + Eq + Hash> Job<K> {
         if self.is_hop() {
             return (client, None);
         }
-        let channel = client.exec(
-            cx.now,
-            Exec {
-                command: self.request.command.clone(),
-                env: [&*self.request.env, &*self.request.env_by_habit].concat(),
-                stdin: match self.request.stdin {
-                    true => Stdin::Open,
-                    false => Stdin::Closed,
-                },
-            },
-        );
+        let channel = client.exec(cx.now, self.exec());
         (client, Some(channel))
+    }
+
+    /// The command, as a client wants it.
+    pub(super) fn exec(&self) -> Exec {
+        Exec {
+            command: self.request.command.clone(),
+            env: [&*self.request.env, &*self.request.env_by_habit].concat(),
+            stdin: match self.request.stdin {
+                true => Stdin::Open,
+                false => Stdin::Closed,
+            },
+        }
     }
 }

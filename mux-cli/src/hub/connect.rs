@@ -26,6 +26,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
     /// The first step out of the queue.
     pub(super) fn begin<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         self.flight.note(cx.now, Kind::Begin.alone());
+        if self.begin_kept(cx) {
+            return;
+        }
         match &self.request.transport {
             Transport::Ssh(_) => self.ask(cx, Action::Prepare),
             Transport::Local => self.begin_local(cx),
@@ -252,7 +255,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
                 let (client, channel) = self.client(cx);
                 Some(cx.links.proxy(line, client).map(|key| (key, channel)))
             }
-            (Door::Behind(_) | Door::Proxy, _) => None,
+            (Door::Behind(_) | Door::Kept | Door::Proxy, _) => None,
         }
     }
 

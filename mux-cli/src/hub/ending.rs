@@ -33,6 +33,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
             Phase::Session(_) | Phase::Preparing | Phase::Resolving => return,
             Phase::Local(_) | Phase::Parked(_) | Phase::Pausing(_) | Phase::Over => return,
         }
+        if self.lost_kept(cx) {
+            return;
+        }
         if !self.wait_for_password(cx, &result) && !self.connect_again(cx, &result) {
             self.lost(cx, &result);
         }

@@ -98,6 +98,22 @@ pub struct Outcome {
     pub retries: u32,
 }
 
+impl Outcome {
+    /// The end of a request that was never tried, or of which no more is known.
+    #[must_use]
+    pub fn untried(status: Status, error: Option<Failure>) -> Self {
+        Self {
+            status,
+            rc: None,
+            signal: None,
+            error,
+            timings: Timings::default(),
+            attempts: 0,
+            retries: 0,
+        }
+    }
+}
+
 /// Where and why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mux_ssh::keys::Certificate;
+
 use super::caution::Caution;
 use super::countdown::Countdown;
 use super::drain::Unread;
@@ -62,6 +64,10 @@ pub(super) struct Job<K> {
     pub(super) wants_password: bool,
     /// Somebody has answered the server.
     pub(super) answered: bool,
+    /// The connection was there before.
+    pub(super) is_kept: bool,
+    /// The certificate that let us in.
+    pub(super) certificate: Option<Arc<Certificate>>,
     /// What the server said as it ended the connection.
     pub(super) farewell: Option<String>,
     /// Lines that the server said instead of its identification; bounded by the client.
@@ -111,6 +117,8 @@ impl<K: Copy + Eq + std::hash::Hash> Job<K> {
             half_way: false,
             wants_password: false,
             answered: false,
+            is_kept: false,
+            certificate: None,
             farewell: None,
             greeting: Vec::new(),
             carrier_lost: None,

@@ -13,13 +13,22 @@ use super::job::Job;
 use super::pace::Door;
 use super::phase::{self, Phase, Session};
 use super::shared::Context;
-use super::{Action, Hub, LinkEvent, Links, Ticket, Transport};
+use super::{Action, Hub, Kept, LinkEvent, Links, Ticket, Transport};
 
 /// Longer than a round trip takes anywhere, and nothing that anybody notices where it takes that long.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The connections, whose they were, and until when they are kept.
-pub(super) type Lingering<K> = HashMap<K, (Ticket, Instant)>;
+/// The connections, by link.
+pub(super) type Lingering<K> = HashMap<K, Waiting<K>>;
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Waiting<K> {
+    ticket: Ticket,
+    until: Instant,
+    /// What becomes of it then, if it is of use to others.
+    kept: Option<Kept<K>>,
+}
 
 impl<K: Copy + Eq + Hash> Job<K> {
     /// Nothing goes on before somebody has judged the host's key.
@@ -101,8 +110,12 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return;
         };
         if cx.shared.by_link.remove(&key).is_some() {
-            let until = cx.now + LINGER;
-            cx.shared.lingering.insert(key, (self.ticket(), until));
+            let waiting = Waiting {
+                ticket: self.ticket(),
+                until: cx.now + LINGER,
+                kept: self.to_keep(cx, key),
+            };
+            cx.shared.lingering.insert(key, waiting);
         }
     }
 }
@@ -112,10 +125,10 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     pub(super) fn handle_lingering<L: Links<Key = K>>(&mut self, links: &mut L, key: K, event: LinkEvent) {
         match event {
             LinkEvent::Client(Said::HostKeysProven(keys)) => {
-                if let Some((ticket, _)) = self.shared.lingering.remove(&key) {
+                if let Some(waiting) = self.shared.lingering.remove(&key) {
                     let action = Action::KeepHostKeys { keys };
-                    self.shared.actions.push_back((ticket, action));
-                    phase::say_goodbye(links, key);
+                    self.shared.actions.push_back((waiting.ticket, action));
+                    waiting.over(links, key);
                 }
             }
             LinkEvent::Closed(_) => drop(self.shared.lingering.remove(&key)),
@@ -132,16 +145,22 @@ impl<K: Copy + Eq + Hash> Hub<K> {
 
     /// Lets those go that have waited long enough, or all.
     pub(super) fn stop_lingering<L: Links<Key = K>>(&mut self, links: &mut L, now: Option<Instant>) {
-        self.shared.lingering.retain(|key, (_, until)| {
-            let stays = now.is_some_and(|now| *until > now);
-            if !stays {
-                phase::say_goodbye(links, *key);
-            }
-            stays
-        });
+        let is_over = |_: &K, waiting: &mut Waiting<K>| now.is_none_or(|now| waiting.until <= now);
+        for (key, waiting) in self.shared.lingering.extract_if(is_over) {
+            waiting.over(links, key);
+        }
     }
 
     pub(super) fn linger_timeout(&self) -> Option<Instant> {
-        self.shared.lingering.values().map(|(_, until)| *until).min()
+        self.shared.lingering.values().map(|waiting| waiting.until).min()
+    }
+}
+
+impl<K: Copy + Eq + Hash> Waiting<K> {
+    /// Nothing is waited for any more.
+    fn over<L: Links<Key = K>>(self, links: &mut L, key: K) {
+        if !self.kept.is_some_and(|kept| links.keep(kept)) {
+            phase::say_goodbye(links, key);
+        }
     }
 }

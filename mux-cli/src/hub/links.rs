@@ -5,13 +5,16 @@ use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use mux_core::LinkError;
 use mux_ssh::Client;
 use mux_ssh::client::ChannelId;
+use mux_ssh::keys::Certificate;
 
-use super::{Request, StreamKind};
+use super::{Likeness, Request, StreamKind};
 
 /// The connections of a hub.
 pub trait Links {
@@ -69,8 +72,33 @@ pub trait Links {
     /// Gives a local command bytes to read; none: that was all.
     fn local_write(&mut self, key: Self::Key, data: Bytes);
 
+    /// A connection that nobody uses, is logged in and alike; it belongs to whoever asked.
+    fn take_kept(&mut self, _like: &Likeness) -> Option<Self::Key> {
+        None
+    }
+
+    /// Takes a connection that nobody uses any more, for whoever is alike. False: nobody keeps any.
+    fn keep(&mut self, _kept: Kept<Self::Key>) -> bool {
+        false
+    }
+
     /// Drops a link now, and kills the process if it is one. No event follows.
     fn abort(&mut self, key: Self::Key);
+}
+
+/// A connection that is logged in and without a command.
+#[derive(Clone, Debug)]
+pub struct Kept<K> {
+    /// Its link.
+    pub key: K,
+    /// Whom it may serve.
+    pub like: Likeness,
+    /// What people call it: `user@host:port`.
+    pub name: String,
+    /// The certificate with which it was made: it does not outlive that.
+    pub certificate: Option<Arc<Certificate>>,
+    /// How long the TCP handshake took, which is a round trip.
+    pub rtt: Option<Duration>,
 }
 
 /// Why a link could not even be started.

@@ -21,6 +21,7 @@ mod host_certificate;
 mod host_key;
 pub(crate) mod ids;
 mod job;
+mod keeping;
 mod kill;
 mod linger;
 mod links;
@@ -53,12 +54,12 @@ pub use flight::Flight;
 pub use host_certificate::{Shown, Vouching, vouching};
 pub use host_key::{Decision, KeptIn, judge};
 pub use kill::KILL_LINE;
-pub use links::{Kill, LinkEvent, Links, NoLink};
+pub use links::{Kept, Kill, LinkEvent, Links, NoLink};
 pub use openssh::LOG_VERBOSE;
 pub use pace::MAX_PROXIES;
 pub use request::{
-    Action, Answer, Family, Judgement, KeyId, MissingStatus, Offer, OpenSsh, Prepared, Reason, Request,
-    Route, SshOptions, Ticket, Transport, Wish,
+    Action, Answer, Family, Judgement, KeyId, Likeness, MissingStatus, Offer, OpenSsh, Prepared, Reason,
+    Request, Route, SshOptions, Ticket, Transport, Wish,
 };
 pub use source::Source;
 
@@ -70,6 +71,7 @@ use job::Job;
 use pace::{Endpoints, Fanout};
 use parked::Parking;
 use phase::Phase;
+pub(crate) use phase::say_goodbye;
 use shared::{Context, Shared};
 
 /// Requests that may be under way above the fanout: those whose hosts have fallen silent.
@@ -244,15 +246,7 @@ impl<K: Copy + Eq + Hash> Hub<K> {
     }
 
     fn skip(&mut self, request: &Request) {
-        let outcome = Outcome {
-            status: Status::Skipped,
-            rc: None,
-            signal: None,
-            error: None,
-            timings: Timings::default(),
-            attempts: 0,
-            retries: 0,
-        };
+        let outcome = Outcome::untried(Status::Skipped, None);
         if let Route::Jump(hop) = request.route {
             self.shared.notes.push_back((hop, Note::Done(request.id)));
         }
@@ -330,6 +324,11 @@ impl<K: Copy + Eq + Hash> Hub<K> {
             .collect();
         running.sort_unstable();
         running
+    }
+
+    /// Which link each request has, of those that have one.
+    pub fn links(&self) -> impl Iterator<Item = (RequestId, K)> {
+        self.shared.by_link.iter().map(|(key, request)| (*request, *key))
     }
 
     /// Requests whose command was stopped and not seen to end.

@@ -24,7 +24,7 @@ pub(super) fn connect_failed(door: Door, why: NoLink) -> Failure {
         Door::Address(address) => {
             Failure::new(Stage::Tcp, format!("connect to {address}: {why}")).in_general(why.to_string())
         }
-        Door::Behind(_) => Failure::new(Stage::Tcp, why.to_string()),
+        Door::Behind(_) | Door::Kept => Failure::new(Stage::Tcp, why.to_string()),
         Door::Proxy => Failure::new(Stage::Tcp, format!("could not start the ProxyCommand: {why}")),
     }
 }

@@ -81,6 +81,8 @@ pub(super) enum Door {
     Address(SocketAddr),
     /// A host behind a jump host; the number stands for both. The jump host counts its own logins, not these.
     Behind(u32),
+    /// A connection that stood before: it counts nowhere.
+    Kept,
     /// Whatever a `ProxyCommand` reaches: mostly one bastion, so that they count as one.
     Proxy,
 }
@@ -138,7 +140,7 @@ impl Company {
 impl Endpoint {
     fn has_room(&self, door: Door) -> bool {
         let held = match door {
-            Door::Address(_) | Door::Behind(_) => 0,
+            Door::Address(_) | Door::Behind(_) | Door::Kept => 0,
             Door::Proxy => self.held,
         };
         self.busy < HANDSHAKES_PER_ENDPOINT && self.busy + held < MAX_PROXIES

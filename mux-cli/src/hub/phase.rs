@@ -68,7 +68,7 @@ impl<K: Copy + Eq + Hash> Session<K> {
 }
 
 /// Ends a connection that nobody needs any more.
-pub(super) fn say_goodbye<L: Links>(links: &mut L, key: L::Key) {
+pub(crate) fn say_goodbye<L: Links>(links: &mut L, key: L::Key) {
     if let Some(client) = links.client(key) {
         client.disconnect(BY_APPLICATION, "");
     }

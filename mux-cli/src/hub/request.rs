@@ -51,6 +51,18 @@ pub struct Request {
     pub login_timeout: Duration,
     /// The command itself; unlimited if `None`.
     pub command_timeout: Option<Duration>,
+    /// Which kept connections may serve it, and whom its own may serve later; `None`: it has one for itself.
+    pub like: Option<Likeness>,
+}
+
+/// The whole identity of a connection: how to get there, who logs in with what, and what the host's key has to be.
+/// Whoever differs in any of it never shares one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Likeness {
+    /// SHA-256 of all of it.
+    pub digest: [u8; 32],
+    /// The socket of the agent that is part of it: no connection outlives it.
+    pub agent: Option<Arc<str>>,
 }
 
 /// How to get to a target.

@@ -89,7 +89,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     }
 
     /// Its channel is open: from here on the command's own time counts.
-    fn command_begun<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
+    pub(super) fn command_begun<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>) {
         self.reach(cx, Stage::Command);
         self.login.stop(cx.now);
         self.command_deadline = self.request.command_timeout.map(|limit| cx.now + limit);
@@ -252,6 +252,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
     fn authenticated<L: Links<Key = K>>(&mut self, cx: &mut Context<'_, L>, identity: Option<usize>) {
         self.ask(cx, Action::SigningOver);
         if let Some(offer) = identity.and_then(|index| self.prepared.keys.get(index)) {
+            self.certificate.clone_from(&offer.identity.certificate);
             self.ask(cx, Action::RememberKey(offer.key));
         }
     }
@@ -283,6 +284,7 @@ impl<K: Copy + Eq + Hash> Job<K> {
         }
         let (status, error) = outcome::ended(&self.ended, self.request.missing_status);
         self.linger(cx);
+        self.keep(cx);
         self.finish(cx, status, error);
     }
 
@@ -304,6 +306,9 @@ impl<K: Copy + Eq + Hash> Job<K> {
             return;
         }
         let is_refusal = matches!(reason, ChannelFailure::Refused { .. });
+        if is_refusal && self.leave_kept(cx) {
+            return;
+        }
         let (status, failure) = outcome::channel_failed(reason, may_have_run);
         match is_refusal {
             true => self.fail_or_retry(cx, status, failure),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use mux_core::{Key, Mailbox};
 
+use super::far::Far;
 use super::flights::Flights;
 use super::input::Input;
 use super::net::{Heard, Net};
@@ -16,7 +17,7 @@ use super::settings;
 use super::stop::Stop;
 use crate::exit::{self, Cut};
 use crate::hub::{Event, Hub, Level, Reason, Request, RequestId, StreamKind};
-use crate::output::{Credit, Destination, Output};
+use crate::output::{Destination, Output};
 use crate::plan::ExitRule;
 use crate::targets::Target;
 use crate::writer::{Report, Writer};
@@ -42,6 +43,8 @@ const VERY_MUCH: usize = 256 * 1024;
 pub(super) struct Engine {
     pub(super) net: Net,
     pub(super) hub: Hub<Key>,
+    /// The daemon, if there is one.
+    pub(super) far: Option<Far>,
     pub(super) outside: Outside,
     pub(super) output: Output,
     pub(super) writer: Writer,
@@ -80,6 +83,7 @@ impl Engine {
         Self {
             net,
             hub,
+            far: None,
             outside,
             output,
             writer,
@@ -107,7 +111,7 @@ impl Engine {
         }
         self.output
             .identify(target.request.id, &target.request.user, target.request.port);
-        self.submit(now, target.request);
+        self.hand_in(now, target.request, target.other_way.is_some());
     }
 
     /// A jump host on the way of targets that are submitted later.
@@ -174,6 +178,7 @@ impl Engine {
             now = self.turn(now)?;
         }
         self.say_last_words();
+        self.part_from_far();
         // What was said last, goodbyes among it, leaves before the process does.
         self.net.turn(Some(Duration::ZERO))?;
         self.net.end();
@@ -186,6 +191,7 @@ impl Engine {
 
     /// Waits for the next thing. Time for which the process stood still is nobody's.
     fn turn(&mut self, now: Instant) -> io::Result<Instant> {
+        self.flush_far();
         let wait = self.wait(now);
         let then = self.net.turn(wait)?;
         let late = wait.map_or(Duration::ZERO, |wait| then.saturating_duration_since(now + wait));
@@ -236,6 +242,10 @@ impl Engine {
                 }
                 self.outside.heard(now, &mut self.net, Heard::Woken);
             }
+            Heard::Node(_, said) => self.heard_far(now, said),
+            Heard::NodeClosed(_, why) => self.lost_far(&why),
+            // Nobody is listened for.
+            Heard::Accepted(_) => {}
             Heard::Agent(..) | Heard::AgentClosed(..) => self.outside.heard(now, &mut self.net, heard),
         }
     }
@@ -247,16 +257,16 @@ impl Engine {
             if let Some((ticket, action)) = self.hub.poll_action() {
                 self.outside.act(now, &mut self.net, ticket, action);
             } else if let Some((ticket, answer)) = self.outside.poll_answer() {
-                self.hub.answer(now, &mut self.net, ticket, answer);
+                self.answer(now, ticket, answer);
             } else if let Some(event) = self.hub.poll_event() {
                 self.tell(event);
             } else if let Some((request, host, flight)) = self.hub.poll_flight() {
                 self.show_flight(request, &host, &flight);
-            } else {
+            } else if !self.settle_far(now) {
                 break;
             }
         }
-        if self.hub.waits_for_judgements() {
+        if self.waits_for_judgements() {
             self.outside.ask_about_host_keys(now, &mut self.net);
         }
         if self.outside.is_asking() != self.asking {
@@ -278,10 +288,10 @@ impl Engine {
         if let Some(fault) = self.outside.input().and_then(Input::fault) {
             // Half of an input must not pass for all of it: no command sees its end.
             self.fail(&fault);
-            self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
+            self.cancel_all(now, Reason::Interrupted);
             return self.settle(now);
         }
-        if self.hub.is_idle() && !self.outside.is_writing() {
+        if self.is_idle() && !self.outside.is_writing() {
             self.finish(now);
         }
         self.hand_over(now, VERY_MUCH);
@@ -336,7 +346,7 @@ impl Engine {
                 self.output.print(&line);
             }
         }
-        let left = self.hub.left_running().to_vec();
+        let left = self.left_running();
         self.say_left_running(left);
         self.output.finish(now);
     }
@@ -376,14 +386,14 @@ impl Engine {
             Report::Failed(error) if error.is_broken_pipe() => {
                 // Nobody reads: the hosts are told to stop, nobody waits for them, and there is nothing to say.
                 self.cut = Some(Cut::BrokenPipe);
-                self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
+                self.cancel_all(now, Reason::Interrupted);
                 self.leave_by = Some(now);
             }
             Report::Failed(error) => match error.to {
                 Destination::Stderr => self.stderr_failed = true,
                 Destination::Progress => {}
                 Destination::Stdout => {
-                    self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
+                    self.cancel_all(now, Reason::Interrupted);
                     self.fail(&error.to_string());
                 }
                 Destination::Spill => {
@@ -399,11 +409,6 @@ impl Engine {
                 }
             },
         }
-    }
-
-    fn consume(&mut self, now: Instant, credit: Credit) {
-        self.hub
-            .consume(now, &mut self.net, credit.request, credit.stream, credit.bytes);
     }
 
     fn fail(&mut self, text: &str) {

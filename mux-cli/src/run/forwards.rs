@@ -187,13 +187,13 @@ impl Forwards {
 fn client(driver: &mut Driver<Wire>, key: Key) -> Option<&mut Client> {
     match driver.protocol(key)? {
         Wire::Ssh(client) => Some(client),
-        Wire::Agent(_) | Wire::Pipe(_) | Wire::Tunnel(_) => None,
+        Wire::Agent(_) | Wire::Pipe(_) | Wire::Tunnel(_) | Wire::Node(_) => None,
     }
 }
 
 fn tunnel(driver: &mut Driver<Wire>, key: Key) -> Option<&mut AgentTunnel> {
     match driver.protocol(key)? {
         Wire::Tunnel(tunnel) => Some(tunnel),
-        Wire::Ssh(_) | Wire::Agent(_) | Wire::Pipe(_) => None,
+        Wire::Ssh(_) | Wire::Agent(_) | Wire::Pipe(_) | Wire::Node(_) => None,
     }
 }

@@ -54,20 +54,20 @@ impl Engine {
     fn ask_no_more(&mut self, now: Instant) -> bool {
         let asked = self.outside.is_asking();
         for request in self.outside.waiting_for_answers() {
-            self.hub.cancel(now, &mut self.net, request, Reason::Interrupted);
+            self.cancel(now, request, Reason::Interrupted);
         }
         self.outside.ask_no_more();
         asked
     }
 
     fn runs_something(&self) -> bool {
-        let running = self.hub.running();
+        let running = self.running();
         running.iter().any(|(_, stage, _)| *stage >= Stage::Channel)
     }
 
     fn hold(&mut self, now: Instant) {
-        let queued = self.hub.queued();
-        self.hub.hold(now, &mut self.net);
+        let queued = self.queued();
+        self.hold_all(now);
         let started = if queued == 0 {
             String::new()
         } else {
@@ -82,8 +82,8 @@ impl Engine {
 
     fn kill(&mut self, now: Instant) {
         self.ask_no_more(now);
-        self.hub.cancel_all(now, &mut self.net, Reason::Interrupted);
-        let running: Vec<RequestId> = self.hub.running().iter().map(|(request, ..)| *request).collect();
+        self.cancel_all(now, Reason::Interrupted);
+        let running: Vec<RequestId> = self.running().iter().map(|(request, ..)| *request).collect();
         if self.stop.on_terminal() && !running.is_empty() {
             let names = report::names(&running, &self.targets);
             self.say(
@@ -94,7 +94,7 @@ impl Engine {
     }
 
     fn say_running(&mut self, now: Instant) {
-        for line in report::running(now, &self.hub.running(), &self.targets) {
+        for line in report::running(now, &self.running(), &self.targets) {
             self.say(Level::Warning, line);
         }
     }
@@ -105,12 +105,12 @@ impl Engine {
             return;
         }
         self.leave_by = Some(now + LEAVING);
-        let running = self.hub.running();
+        let running = self.running();
         let running = running
             .iter()
             .filter(|(_, stage, _)| *stage >= Stage::Auth)
             .map(|(request, ..)| *request);
-        let left = self.hub.left_running().iter().copied().chain(running).collect();
+        let left = self.left_running().into_iter().chain(running).collect();
         if !std::mem::replace(&mut self.over, true) {
             self.say_left_running(left);
             self.output.finish(now);

@@ -79,6 +79,13 @@ pub(super) fn descriptors(plan: &Plan, targets: usize, hops: usize) -> Descripto
     }
 }
 
+/// As many descriptors as there may be, and how many of them are for links: a daemon serves whoever comes.
+pub(crate) fn for_daemon() -> usize {
+    let (limit, _) = raise(u64::MAX);
+    let free = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    free.saturating_sub(open_already() + OWN)
+}
+
 /// Divides `free` descriptors: how many are for links, how many threads the pool may have.
 fn share(free: usize) -> (usize, usize) {
     let rest = free.saturating_sub(OWN);
@@ -137,7 +144,7 @@ pub(super) fn survive_large_files() {
 
 /// Those of `signals` that are not ignored: `nohup` and shells that start something in the background ignore some on
 /// purpose, and that is to stay so.
-pub(super) fn not_ignored(signals: &[Signal]) -> Vec<i32> {
+pub(crate) fn not_ignored(signals: &[Signal]) -> Vec<i32> {
     // Made anew by the kernel for each read, so it is read at once.
     let mut status = String::with_capacity(STATUS);
     let read = std::fs::File::open("/proc/self/status").and_then(|mut file| file.read_to_string(&mut status));

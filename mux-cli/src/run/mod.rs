@@ -11,9 +11,11 @@ mod config;
 mod directories;
 mod early;
 mod effective;
+mod either;
 mod engine;
 mod expected;
 mod fallback;
+mod far;
 mod feeding;
 mod flights;
 mod forwarding;
@@ -30,11 +32,12 @@ mod key_command;
 mod known;
 mod learning;
 mod lessons;
+mod likeness;
 mod limits;
 mod locals;
 mod looking;
 mod methods;
-mod net;
+pub(crate) mod net;
 mod offers;
 mod openssh;
 mod other_ways;
@@ -61,13 +64,19 @@ mod task;
 mod terminal;
 mod unsupported;
 mod wall_clock;
-mod wire;
+pub(crate) mod wire;
 mod worked;
+
+pub(crate) use config::state_home;
+pub(crate) use limits::{for_daemon as descriptors_for_daemon, not_ignored};
+pub(crate) use locals::Locals;
+pub(crate) use wall_clock::unix_seconds;
 
 use std::io::{self, Write};
 
 use mux_ssh::Printable;
 
+use crate::daemon;
 use crate::exit;
 use crate::flags::{self, Environment, Invocation};
 use crate::words;
@@ -84,10 +93,25 @@ pub fn main() -> u8 {
     match flags::parse(std::env::args_os(), &environment) {
         Ok(Invocation::Run(plan)) => start::start(&plan),
         Ok(Invocation::Config(query)) => effective::show(&query),
+        Ok(Invocation::Daemon(verb)) => daemon_verb(&verb, &environment),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
             complain(&error.to_string());
             exit::USAGE
+        }
+    }
+}
+
+fn daemon_verb(verb: &daemon::Verb, environment: &Environment) -> u8 {
+    // Nobody looks on: what it has to say is for the file that its standard error is.
+    if matches!(verb, daemon::Verb::Run(_)) && environment.log.is_none() {
+        start_log("warn");
+    }
+    match daemon::carry_out(verb) {
+        Ok(text) => print(&text),
+        Err(text) => {
+            complain(&format!("daemon: {text}"));
+            exit::INTERNAL
         }
     }
 }

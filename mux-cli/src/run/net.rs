@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mux_core::{Driver, Event, Key, LinkError, Ready};
-use mux_proto::Protocol;
+use mux_core::{Driver, Event, Key, LinkError, Ready, Stream};
+use mux_proto::{Connection, Protocol, connection};
 use mux_ssh::agent::{AgentClient, AgentEvent};
 use mux_ssh::client::ChannelId;
 use mux_ssh::{Client, Printable};
@@ -35,6 +35,12 @@ pub(crate) enum Heard {
     Agent(Key, AgentEvent),
     /// An agent's socket is gone, or could not be reached.
     AgentClosed(Key, Option<ErrorKind>),
+    /// From the daemon, or a client of it.
+    Node(Key, connection::Event),
+    /// The link to one of them is gone, for this reason.
+    NodeClosed(Key, String),
+    /// Somebody has connected.
+    Accepted(Stream),
     /// A signal of the process.
     Signal(i32),
     /// Something waits in a mailbox.
@@ -166,8 +172,10 @@ impl Net {
                     self.heard.extend(heard);
                 }
             }
-            // No listener or source of our own exists here.
-            Event::Ready(Ready::Io(..) | Ready::Again(_)) | Event::Accepted(..) => {}
+            Event::Accepted(_, stream) => self.heard.push_back(Heard::Accepted(stream)),
+            Event::Protocol(key, WireEvent::Node(said)) => self.heard.push_back(Heard::Node(key, said)),
+            // No source of our own exists here.
+            Event::Ready(Ready::Io(..) | Ready::Again(_)) => {}
         }
     }
 
@@ -199,6 +207,17 @@ impl Net {
                     Err(LinkError::Protocol(_)) => Some(ErrorKind::InvalidData),
                 };
                 self.heard.push_back(Heard::AgentClosed(key, kind));
+            }
+            Wire::Node(_) => {
+                let why = match result {
+                    Ok(()) => "hung up".to_owned(),
+                    Err(LinkError::Io(kind)) => kind.to_string(),
+                    Err(LinkError::Protocol(WireError::Node(error))) => error.to_string(),
+                    Err(LinkError::Protocol(
+                        WireError::Ssh(_) | WireError::Agent(_) | WireError::Tunnel(_),
+                    )) => "broke its protocol".to_owned(),
+                };
+                self.heard.push_back(Heard::NodeClosed(key, why));
             }
             Wire::Tunnel(_) => {
                 self.room += 1;
@@ -239,7 +258,7 @@ impl Net {
             .protocol(self.locals.pipe(process, StreamKind::Stdout)?)?
         {
             Wire::Pipe(pipe) => Some(pipe),
-            Wire::Ssh(_) | Wire::Agent(_) | Wire::Tunnel(_) => None,
+            Wire::Ssh(_) | Wire::Agent(_) | Wire::Tunnel(_) | Wire::Node(_) => None,
         }
     }
 
@@ -251,7 +270,32 @@ impl Net {
     pub(crate) fn agent(&mut self, key: Key) -> Option<&mut AgentClient> {
         match self.driver.protocol(key)? {
             Wire::Agent(agent) => Some(agent),
-            Wire::Ssh(_) | Wire::Pipe(_) | Wire::Tunnel(_) => None,
+            Wire::Ssh(_) | Wire::Pipe(_) | Wire::Tunnel(_) | Wire::Node(_) => None,
+        }
+    }
+
+    /// A link to the daemon, or to a client of it.
+    pub(crate) fn add_node(&mut self, stream: Stream, connection: Connection) -> io::Result<Key> {
+        self.driver.add(stream, Wire::Node(Box::new(connection)))
+    }
+
+    pub(crate) fn node(&mut self, key: Key) -> Option<&mut Connection> {
+        match self.driver.protocol(key)? {
+            Wire::Node(connection) => Some(connection),
+            Wire::Ssh(_) | Wire::Agent(_) | Wire::Pipe(_) | Wire::Tunnel(_) => None,
+        }
+    }
+
+    /// Takes nobody more there.
+    pub(crate) fn unlisten(&mut self, listener: Key) {
+        self.driver.remove(listener);
+    }
+
+    /// A client to look at.
+    pub(crate) fn peek_client(&self, key: Key) -> Option<&Client> {
+        match self.driver.peek(key)? {
+            Wire::Ssh(client) => Some(client),
+            Wire::Agent(_) | Wire::Pipe(_) | Wire::Tunnel(_) | Wire::Node(_) => None,
         }
     }
 
@@ -266,7 +310,7 @@ fn ssh_result(result: Result<(), LinkError<WireError>>) -> Result<(), LinkError<
         Ok(()) => Ok(()),
         Err(LinkError::Io(kind)) => Err(LinkError::Io(kind)),
         Err(LinkError::Protocol(WireError::Ssh(error))) => Err(LinkError::Protocol(error)),
-        Err(LinkError::Protocol(WireError::Agent(_) | WireError::Tunnel(_))) => {
+        Err(LinkError::Protocol(WireError::Agent(_) | WireError::Tunnel(_) | WireError::Node(_))) => {
             Err(LinkError::Io(ErrorKind::InvalidData))
         }
     }
@@ -347,7 +391,7 @@ impl Links for Net {
     fn client(&mut self, key: Key) -> Option<&mut Client> {
         match self.driver.protocol(key)? {
             Wire::Ssh(client) => Some(client),
-            Wire::Agent(_) | Wire::Pipe(_) | Wire::Tunnel(_) => None,
+            Wire::Agent(_) | Wire::Pipe(_) | Wire::Tunnel(_) | Wire::Node(_) => None,
         }
     }
 

@@ -17,6 +17,7 @@ use super::input::Input;
 use super::key_command;
 use super::known::Known;
 use super::learning::Learning;
+use super::likeness::Commons;
 use super::limits;
 use super::net::{Heard, Net};
 use super::other_ways::OtherWays;
@@ -60,6 +61,7 @@ pub(crate) struct Outside {
     pub(super) gathering: Gathering,
     pub(super) asked: Vec<Unknown>,
     pub(super) searches: Searches,
+    pub(super) commons: Commons,
     /// The run is to end: whatever needs an answer goes without.
     pub(super) asks_no_more: bool,
     pub(super) input: Option<Input>,
@@ -101,6 +103,7 @@ impl Outside {
             gathering,
             asked: Vec::new(),
             searches: Searches::default(),
+            commons: Commons::default(),
             asks_no_more: false,
             input,
             other_ways: OtherWays::default(),
@@ -264,6 +267,7 @@ impl Outside {
                 }
             }
             Heard::Link(..) | Heard::Signal(_) => {}
+            Heard::Node(..) | Heard::NodeClosed(..) | Heard::Accepted(_) => {}
         }
         self.collect(now, net);
     }

@@ -77,7 +77,12 @@ impl Outside {
     }
 
     /// The keys of a profile; `None` while its agent is being asked.
-    fn offers(&mut self, now: Instant, net: &mut Net, profile: &Arc<Profile>) -> Option<Arc<Offers>> {
+    pub(super) fn offers(
+        &mut self,
+        now: Instant,
+        net: &mut Net,
+        profile: &Arc<Profile>,
+    ) -> Option<Arc<Offers>> {
         let name = Arc::as_ptr(profile).addr();
         if let Some(known) = self.offers.get_mut(&name)
             && known.is_fresh(now, &self.keyring)

@@ -125,6 +125,6 @@ impl Relays {
 fn client(driver: &mut Driver<Wire>, key: Key) -> Option<&mut Client> {
     match driver.protocol(key)? {
         Wire::Ssh(client) => Some(client),
-        Wire::Agent(_) | Wire::Tunnel(_) | Wire::Pipe(_) => None,
+        Wire::Agent(_) | Wire::Tunnel(_) | Wire::Pipe(_) | Wire::Node(_) => None,
     }
 }

@@ -187,6 +187,7 @@ impl Settings {
                 .unwrap_or(CONNECT_TIMEOUT),
             login_timeout: connection.login_timeout.unwrap_or(LOGIN_TIMEOUT),
             command_timeout: plan.timeout,
+            like: None,
         };
         let mut profile = Profile::new(config)?;
         profile.policy = policy(plan, profile.policy);
@@ -239,6 +240,7 @@ pub(crate) fn local(id: RequestId, plan: &Plan, host: &str, work: Work) -> Reque
         connect_timeout: CONNECT_TIMEOUT,
         login_timeout: LOGIN_TIMEOUT,
         command_timeout: plan.timeout,
+        like: None,
     }
 }
 

@@ -13,6 +13,7 @@ use super::config::{self, Configuration};
 use super::early::Early;
 use super::engine::Engine;
 use super::fallback::{self, Fallback};
+use super::far::Far;
 use super::flights::Flights;
 use super::forwarding;
 use super::hosts::Hosts;
@@ -29,7 +30,7 @@ use super::task::Done;
 use super::wire::Wire;
 use super::{complain, directories, limits, print, select, unsupported};
 use crate::exit;
-use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage, Status, Timings};
+use crate::hub::{Event, Failure, Hub, Level, Outcome, Request, RequestId, Stage, Status};
 use crate::output::{Facts, Options, Output};
 use crate::plan::{Action, Plan, Transport};
 use crate::pool::Pool;
@@ -255,6 +256,14 @@ impl Ready {
         }
     }
 
+    /// Whether the daemon could carry it out.
+    fn suits_far(&self) -> bool {
+        match self {
+            Self::Ssh(prepared) => prepared.other_way.is_none() && Far::suits(&prepared.request),
+            Self::Local(_) | Self::OpenSsh(..) | Self::Unusable(..) => false,
+        }
+    }
+
     fn unusable(&self) -> Option<&str> {
         match self {
             Self::Unusable(_, reason) => Some(reason),
@@ -322,6 +331,8 @@ fn run(
         Stop::new(on_terminal),
         targets,
     );
+    let suitable = ready.iter().filter(|ready| ready.suits_far()).count();
+    engine.look_for_daemon(now, plan, (suitable, ready.len()));
     for text in warnings.into_iter().chain(descriptors.warning()) {
         engine.say(Level::Warning, text);
     }
@@ -396,15 +407,7 @@ fn submit(now: std::time::Instant, engine: &mut Engine, ready: Vec<Ready>, hops:
 
 /// The end of a request whose configuration can't be used.
 fn unusable(request: RequestId, failure: Failure) -> Event {
-    let outcome = Outcome {
-        status: Status::Unreachable,
-        rc: None,
-        signal: None,
-        error: Some(failure),
-        timings: Timings::default(),
-        attempts: 0,
-        retries: 0,
-    };
+    let outcome = Outcome::untried(Status::Unreachable, Some(failure));
     Event::Finished { request, outcome }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use bytes::BytesMut;
-use mux_proto::{Close, Protocol, SendQueue};
+use mux_proto::{Close, Connection, Protocol, SendQueue, connection};
 use mux_ssh::Client;
 use mux_ssh::agent::{AgentClient, AgentError, AgentEvent, AgentTunnel, AgentViolation, TunnelEvent};
 
@@ -21,6 +21,8 @@ pub(crate) enum Wire {
     Pipe(Pipe),
     /// Somebody else's talk with the user's agent.
     Tunnel(Box<AgentTunnel>),
+    /// The daemon, or a client of it.
+    Node(Box<Connection>),
 }
 
 /// What happened on a [`Wire`].
@@ -30,6 +32,7 @@ pub(crate) enum WireEvent {
     Agent(AgentEvent),
     Pipe(PipeEvent),
     Tunnel(TunnelEvent),
+    Node(connection::Event),
 }
 
 /// Why a [`Wire`] failed.
@@ -38,6 +41,7 @@ pub(crate) enum WireError {
     Ssh(mux_ssh::Error),
     Agent(AgentError),
     Tunnel(AgentViolation),
+    Node(mux_proto::error::Error),
 }
 
 /// `$act` on whatever protocol is inside.
@@ -48,6 +52,7 @@ macro_rules! on_each {
             Wire::Agent($inner) => $act,
             Wire::Pipe($inner) => $act,
             Wire::Tunnel($inner) => $act,
+            Wire::Node($inner) => $act,
         }
     };
 }
@@ -60,6 +65,7 @@ macro_rules! try_each {
             Wire::Agent($inner) => $act.map_err(WireError::Agent),
             Wire::Pipe($inner) => $act.map_err(|never| match never {}),
             Wire::Tunnel($inner) => $act.map_err(WireError::Tunnel),
+            Wire::Node($inner) => $act.map_err(WireError::Node),
         }
     };
 }
@@ -102,6 +108,7 @@ impl Protocol for Wire {
             Self::Agent(inner) => inner.poll_event().map(WireEvent::Agent),
             Self::Pipe(inner) => inner.poll_event().map(WireEvent::Pipe),
             Self::Tunnel(inner) => inner.poll_event().map(WireEvent::Tunnel),
+            Self::Node(inner) => inner.poll_event().map(WireEvent::Node),
         }
     }
 }

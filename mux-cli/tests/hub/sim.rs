@@ -237,6 +237,7 @@ impl Sim {
             connect_timeout: Duration::from_secs(10),
             login_timeout: Duration::from_secs(60),
             command_timeout: None,
+            like: None,
         }
     }
 

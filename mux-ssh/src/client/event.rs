@@ -46,6 +46,20 @@ impl ChannelId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QuestionId(pub(crate) u32);
 
+impl QuestionId {
+    /// The number by which another process may name the question.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The question of this number. One that was never asked is no longer open.
+    #[must_use]
+    pub const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
+
 /// Which of a command's two output streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StreamKind {

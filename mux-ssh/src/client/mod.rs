@@ -289,6 +289,14 @@ impl Client {
         self.session.channels.owed()
     }
 
+    /// Whether the channel stands: of a spare that was given a command this is so from the beginning, and no
+    /// [`Event::Opened`] follows.
+    #[must_use]
+    pub fn is_open(&self, channel: ChannelId) -> bool {
+        let channel = self.session.channels.owned_ref(channel);
+        channel.is_some_and(|channel| matches!(channel.state, channel::State::Open { .. }))
+    }
+
     /// Logged in and no command left.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -32,6 +32,11 @@ pub(super) struct Targets {
 
 /// Starts so many targets that answer by themselves, for so many connections at once.
 pub(super) fn start(directory: &Directory, count: usize, connections: usize) -> Result<Targets> {
+    start_at(directory, count, connections, 0)
+}
+
+/// The same at a distance, in milliseconds of round trip.
+pub(super) fn start_at(directory: &Directory, count: usize, connections: usize, rtt: u32) -> Result<Targets> {
     let port = TcpListener::bind((FIRST, 0))?.local_addr()?.port();
     let needed = u64::try_from(count + connections)? + SPARE_DESCRIPTORS;
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
@@ -46,6 +51,7 @@ pub(super) fn start(directory: &Directory, count: usize, connections: usize) -> 
     command
         .args(["--count", &count.to_string(), "--addresses", "--listen"])
         .arg(SocketAddrV4::new(FIRST, port).to_string())
+        .args(["--rtt", &rtt.to_string()])
         .args(["--reply", "builtin", "--prefix", "t", "--user-key"])
         .arg(&key)
         .arg("--write-ssh-config")
