@@ -297,15 +297,10 @@ fn run(
     let streams =
         Streams::of_process().map_err(|error| limits::missing("duplicate the standard streams", &error))?;
     let on_terminal = streams.stderr_is_terminal;
-    let facts = facts(&streams);
+    let options = options(plan, &facts(&streams), opened.as_ref())?;
     listen(&mut driver, on_terminal).map_err(|error| limits::missing("listen for signals", &error))?;
     // Not sooner: without anybody who listens they would be lost.
     drop(early);
-    let directory = directory().map_err(|error| limits::missing("name a temporary directory", &error))?;
-    let mut options = Options::new(&plan.output, plan.verbose, &facts, directory);
-    if opened.as_ref().is_some_and(Opened::is_terminal) {
-        options = options.without_progress();
-    }
     let output = Output::new(now, options, targets.clone());
     let (reports, mailbox) = driver.mailbox();
     let writer = Writer::start(streams, ToLoop(reports))
@@ -344,6 +339,16 @@ fn run(
     engine
         .run(plan.exit)
         .map_err(|error| limits::missing("go on", &error))
+}
+
+/// How the output looks. Where a person types the commands' input, no line about progress comes between.
+fn options(plan: &Plan, facts: &Facts, opened: Option<&Opened>) -> Result<Options, String> {
+    let directory = directory().map_err(|error| limits::missing("name a temporary directory", &error))?;
+    let options = Options::new(&plan.output, plan.verbose, facts, directory);
+    Ok(match opened.is_some_and(Opened::is_terminal) {
+        true => options.without_progress(),
+        false => options,
+    })
 }
 
 /// Where the output goes.
